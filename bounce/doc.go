@@ -1,0 +1,2 @@
+// Package bounce will be the machine of the Bounce protocol v0.1.
+package bounce

@@ -18,6 +18,7 @@ const (
 	TypToken      = "deliberd-token"      // a bearer token
 	TypGenesis    = "deliberd-genesis"    // a founder's signature of a genesis
 	TypInvitation = "deliberd-invitation" // an invited node's proof
+	TypProof      = "deliberd-proof"      // a new key's proof that it is held
 	TypJOSE       = "JOSE"                // Coalition Protocol envelopes, §5
 )
 

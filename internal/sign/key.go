@@ -107,10 +107,10 @@ func (j JWK) Public() (PublicKey, error) {
 	return k, nil
 }
 
-// ParseJWK decodes a JWK strictly: exactly kty, crv, x and perhaps kid.
+// ParseJWK decodes a JWK strictly: exactly kty, crv, x and perhaps kid, none of them null or empty.
 func ParseJWK(text []byte) (PublicKey, error) {
 	var j JWK
-	if err := canon.Decode(text, &j); err != nil {
+	if err := canon.DecodeExact(text, &j); err != nil {
 		return PublicKey{}, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
 	return j.Public()

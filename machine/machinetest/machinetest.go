@@ -150,6 +150,9 @@ func (b *Bench) Key(id string) sign.Key {
 	return k
 }
 
+// Use makes key the principal's signing key: for nodes, whose id embeds theirs.
+func (b *Bench) Use(id string, key sign.Key) { b.keys[id] = key }
+
 // Do signs and applies one action as its own entry, after whatever is due.
 // On a refusal nothing is written. The answer is canonical JSON.
 func (b *Bench) Do(actor, kind string, body any) (json.RawMessage, error) {

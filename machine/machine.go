@@ -21,6 +21,8 @@ type Kind struct {
 	By      []PrincipalKind // who may send it; the state machine refuses others with not_authorized
 	Schema  json.RawMessage // JSON Schema 2020-12 of the body
 	Summary string          // one line for help texts
+	// Strangers lets a node send it that is not a member yet: cluster.join.
+	Strangers bool
 }
 
 // Query describes one read. Doors derive their methods from it.

@@ -82,7 +82,11 @@ func Marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	out, err := jcs.Transform(buf.Bytes())
+	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if CheckCanonical(text) == nil {
+		return text, nil // fields declared in member order: nothing to transform
+	}
+	out, err := jcs.Transform(text)
 	if err != nil {
 		return nil, &Error{Code: NotJSON, Offset: -1, Detail: err.Error()}
 	}

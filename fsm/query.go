@@ -1,0 +1,99 @@
+package fsm
+
+import (
+	"encoding/json"
+	"sort"
+
+	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/machine"
+)
+
+// Kinds lists every kind of action, by name.
+func (f *FSM) Kinds() []machine.Kind {
+	out := make([]machine.Kind, 0, len(f.kinds))
+	for _, h := range f.kinds {
+		out = append(out, h.kind)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Queries lists every query, by name.
+func (f *FSM) Queries() []machine.Query {
+	out := make([]machine.Query, 0, len(f.queries))
+	for _, q := range f.queries {
+		out = append(out, q.query)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// View is the context of reads and one machine's own keys.
+func (f *FSM) View(tx machine.Tx, name string) (machine.Tx, machine.Ctx, error) {
+	h, err := ReadHead(tx)
+	if err != nil {
+		return nil, machine.Ctx{}, err
+	}
+	r := run{f: f, head: h}
+	ctx, err := r.ctx(tx)
+	return scope(tx, name), ctx, err
+}
+
+// Query answers one read from committed state, as canonical JSON. It errs
+// with a [*machine.Refusal] on an unknown name or bad parameters.
+func (f *FSM) Query(tx machine.Tx, name, principal string, params json.RawMessage) (json.RawMessage, error) {
+	q, ok := f.queries[name]
+	if !ok {
+		return nil, machine.Refuse(machine.CodeUnknownKind, "rpc.discover lists the queries", "no machine answers %q", name)
+	}
+	own, ctx, err := f.View(tx, f.machines[q.machine].Name())
+	if err != nil {
+		return nil, err
+	}
+	out, err := q.query.Run(own, ctx, principal, params)
+	if err != nil {
+		return nil, err
+	}
+	return canon.Marshal(out)
+}
+
+// Asks lists what a principal is asked now by all machines, the nearest
+// deadline first, those without a deadline last.
+func (f *FSM) Asks(tx machine.Tx, principal string) ([]machine.Ask, error) {
+	out := []machine.Ask{}
+	for _, m := range f.machines {
+		own, ctx, err := f.View(tx, m.Name())
+		if err != nil {
+			return nil, err
+		}
+		asks, err := m.Asks(own, ctx, principal)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, asks...)
+	}
+	sort.SliceStable(out, func(i, j int) bool {
+		a, b := out[i].Deadline, out[j].Deadline
+		if (a == 0) != (b == 0) {
+			return b == 0
+		}
+		return a < b
+	})
+	return out, nil
+}
+
+// Next is the earliest stamp at which some machine has something to do.
+func (f *FSM) Next(tx machine.Tx) (machine.Stamp, bool, error) {
+	var first machine.Stamp
+	any := false
+	for _, m := range f.machines {
+		at, ok, err := m.Next(scope(tx, m.Name()))
+		if err != nil {
+			return 0, false, err
+		}
+		if ok && (!any || at < first) {
+			first, any = at, true
+		}
+	}
+	return first, any, nil
+}

@@ -1,0 +1,5 @@
+//go:build !windows
+
+package store
+
+func ignoreUnsupported(err error) error { return err }

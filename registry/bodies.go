@@ -1,0 +1,193 @@
+package registry
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/internal/sign"
+	"github.com/deliberd/deliberd/machine"
+)
+
+//go:embed schema/*.json
+var schemas embed.FS
+
+// schemaOf returns the JSON Schema of a kind's body or a query's parameters.
+func schemaOf(name string) json.RawMessage {
+	text, err := schemas.ReadFile("schema/" + name + ".json")
+	if err != nil {
+		panic(err) // the binary lacks its own schema
+	}
+	return text
+}
+
+// Register is the body of registry.register. [NewRegister] makes one.
+type Register struct {
+	ID    string                `json:"id"`   // 1 to 128 of [A-Za-z0-9._:@/-], no peer id
+	Kind  machine.PrincipalKind `json:"kind"` // agent or human
+	Name  string                `json:"name,omitempty"`
+	JWK   sign.JWK              `json:"jwk"`
+	Proof string                `json:"proof"` // detached JWS, see [ProofPayload]
+}
+
+// Rotate is the body of registry.rotate. [NewRotate] makes one.
+type Rotate struct {
+	ID    string   `json:"id"`
+	JWK   sign.JWK `json:"jwk"`
+	Proof string   `json:"proof"` // detached JWS by the new key, see [ProofPayload]
+}
+
+// Revoke is the body of registry.revoke: of one key, or without KID of the whole principal.
+type Revoke struct {
+	ID     string `json:"id"`
+	KID    string `json:"kid,omitempty"`
+	Reason string `json:"reason"` // 1 to 512 characters
+}
+
+// Grant is the body of registry.grant. A grant under the same pattern is replaced.
+type Grant struct {
+	Principal string  `json:"principal"`
+	Pattern   string  `json:"pattern"`
+	Authority Decimal `json:"authority"`
+	Trust     Decimal `json:"trust"`
+}
+
+// Ungrant is the body of registry.ungrant.
+type Ungrant struct {
+	Principal string `json:"principal"`
+	Pattern   string `json:"pattern"`
+}
+
+// ProofPayload is what a new key signs (typ sign.TypProof) to show that it is
+// held: the canonical JSON of {cluster, id, jwk}, jwk as it stands in the body.
+func ProofPayload(cluster, id string, jwk sign.JWK) []byte {
+	return canon.MustMarshal(struct {
+		Cluster string   `json:"cluster"`
+		ID      string   `json:"id"`
+		JWK     sign.JWK `json:"jwk"`
+	}{cluster, id, jwk})
+}
+
+// NewRegister makes the body that registers a key's holder; an operator signs the action.
+func NewRegister(cluster, id string, kind machine.PrincipalKind, name string, key sign.Key) (Register, error) {
+	jwk := key.Public().JWK()
+	proof, err := key.Detached(sign.TypProof, ProofPayload(cluster, id, jwk))
+	return Register{ID: id, Kind: kind, Name: name, JWK: jwk, Proof: proof}, err
+}
+
+// NewRotate makes the body that gives a principal the key next; the principal signs the
+// action with its current key, or its operator does.
+func NewRotate(cluster, id string, next sign.Key) (Rotate, error) {
+	jwk := next.Public().JWK()
+	proof, err := next.Detached(sign.TypProof, ProofPayload(cluster, id, jwk))
+	return Rotate{ID: id, JWK: jwk, Proof: proof}, err
+}
+
+var (
+	idPattern  = regexp.MustCompile(`^[A-Za-z0-9._:@/-]{1,128}$`)
+	kidPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+	jwsPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,512}\.\.[A-Za-z0-9_-]{86}$`)
+)
+
+// ValidID reports whether id has the shape of a principal's id.
+func ValidID(id string) bool { return idPattern.MatchString(id) }
+
+// body is a decoded body that can judge its own shape: "" or what is wrong.
+type body interface{ shape() string }
+
+// decode reads a body strictly and checks its shape: what the kind's schema
+// accepts, and nothing else.
+func decode[T body](raw json.RawMessage) (T, error) {
+	var b T
+	if err := canon.DecodeExact(raw, &b); err != nil {
+		if r, ok := rangeRefusal(err); ok {
+			return b, r
+		}
+		return b, malformed("%v", err)
+	}
+	if wrong := b.shape(); wrong != "" {
+		return b, malformed("%s", wrong)
+	}
+	return b, nil
+}
+
+func malformed(format string, args ...any) *machine.Refusal {
+	return machine.Refuse(machine.CodeMalformed, "send what the kind's schema describes", format, args...)
+}
+
+// rangeRefusal finds the refusal of a number out of its range under a decoder's error.
+func rangeRefusal(err error) (*machine.Refusal, bool) {
+	var out *outOfRange
+	if !errors.As(err, &out) {
+		return nil, false
+	}
+	return machine.Refuse(machine.CodeOutOfRange, "write a decimal from 0 to 1", "%s is not in [0, 1]", out.literal), true
+}
+
+func (b Register) shape() string {
+	switch {
+	case !ValidID(b.ID):
+		return "id is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -"
+	case b.Kind != machine.Agent && b.Kind != machine.Human:
+		return "kind is neither agent nor human"
+	case b.Name != "" && !validText(b.Name, 128):
+		return "name is longer than 128 characters or holds a control character"
+	}
+	return keyShape(b.JWK, b.Proof)
+}
+
+func (b Rotate) shape() string {
+	if !ValidID(b.ID) {
+		return "id is not the id of a principal"
+	}
+	return keyShape(b.JWK, b.Proof)
+}
+
+func (b Revoke) shape() string {
+	switch {
+	case !ValidID(b.ID):
+		return "id is not the id of a principal"
+	case b.KID != "" && !kidPattern.MatchString(b.KID):
+		return "kid is not an RFC 7638 thumbprint"
+	case !validText(b.Reason, 512):
+		return "reason is empty, longer than 512 characters or holds a control character"
+	}
+	return ""
+}
+
+func (b Grant) shape() string { return patternShape(b.Principal, b.Pattern) }
+
+func (b Ungrant) shape() string { return patternShape(b.Principal, b.Pattern) }
+
+func patternShape(principal, pattern string) string {
+	switch {
+	case !ValidID(principal):
+		return "principal is not the id of a principal"
+	case !ValidPattern(pattern):
+		return `pattern is not a domain, a domain with ".*", or "*"`
+	}
+	return ""
+}
+
+// keyShape judges what a schema can judge; whether the key is a good one is
+// [sign.JWK.Public]'s to say.
+func keyShape(jwk sign.JWK, proof string) string {
+	switch {
+	case jwk.Kty != "OKP" || jwk.Crv != "Ed25519" || !kidPattern.MatchString(jwk.X):
+		return "jwk is not an Ed25519 JWK: kty OKP, crv Ed25519, x of 43 base64url characters"
+	case jwk.KID != "" && !kidPattern.MatchString(jwk.KID):
+		return "jwk.kid is not an RFC 7638 thumbprint"
+	case !jwsPattern.MatchString(proof):
+		return "proof is not a detached compact JWS (header..signature)"
+	}
+	return ""
+}
+
+// validText reports whether s has 1 to most characters, none of them a control character.
+func validText(s string, most int) bool {
+	return s != "" && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f })
+}

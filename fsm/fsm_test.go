@@ -2,6 +2,7 @@ package fsm_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -262,7 +263,7 @@ func TestOnlyAuthenticActionsOfThoseWhoMaySendThemAreApplied(t *testing.T) {
 	r.wantCode(r.apply(bad), machine.CodeBadSignature)
 	r.wantCode(r.apply(r.action("gone", r.id(r.now), map[string]int{"n": 1})), machine.CodeRevoked)
 	r.wantCode(r.apply([]byte(`{"a":1}`)), machine.CodeMalformed)
-	stranger, _ := sign.NewKey()
+	stranger, _ := sign.NewKey(rand.Reader)
 	r.book.keys["eve"] = stranger
 	text := r.action("eve", r.id(r.now), map[string]int{"n": 1})
 	delete(r.book.keys, "eve")

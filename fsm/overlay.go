@@ -82,7 +82,7 @@ func (o *overlay) Range(from, to []byte, f func(k, v []byte) (bool, error)) erro
 // keys lists the pending keys in [from, to), ascending.
 func (o *overlay) keys(from, to []byte) []string {
 	var keys []string
-	for k := range o.writes {
+	for k := range o.writes { // order: sorted below
 		if k >= string(from) && (to == nil || k < string(to)) {
 			keys = append(keys, k)
 		}

@@ -11,7 +11,7 @@ import (
 // Kinds lists every kind of action, by name.
 func (f *FSM) Kinds() []machine.Kind {
 	out := make([]machine.Kind, 0, len(f.kinds))
-	for _, h := range f.kinds {
+	for _, h := range f.kinds { // order: sorted below
 		out = append(out, h.kind)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
@@ -21,7 +21,7 @@ func (f *FSM) Kinds() []machine.Kind {
 // Queries lists every query, by name.
 func (f *FSM) Queries() []machine.Query {
 	out := make([]machine.Query, 0, len(f.queries))
-	for _, q := range f.queries {
+	for _, q := range f.queries { // order: sorted below
 		out = append(out, q.query)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })

@@ -61,7 +61,7 @@ func eachMember(raw []byte, visit func(name string, value json.RawMessage) error
 	}
 	var first error
 	least := ""
-	for name, value := range members { // the least name's error, whatever the map's order
+	for name, value := range members { // order: the least name's error is kept
 		if err := visit(name, value); err != nil && (first == nil || name < least) {
 			first, least = err, name
 		}

@@ -11,12 +11,12 @@ package sign
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"filippo.io/edwards25519"
@@ -131,11 +131,11 @@ type Key struct {
 	public  PublicKey
 }
 
-// NewKey makes a key from the system's random source.
-func NewKey() (Key, error) {
+// NewKey makes a key from a source of randomness, crypto/rand.Reader in earnest.
+func NewKey(random io.Reader) (Key, error) {
 	seed := make([]byte, ed25519.SeedSize)
-	if _, err := rand.Read(seed); err != nil {
-		return Key{}, err
+	if _, err := io.ReadFull(random, seed); err != nil {
+		return Key{}, fmt.Errorf("read randomness: %w", err)
 	}
 	return KeyFromSeed(seed)
 }

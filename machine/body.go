@@ -1,0 +1,54 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/deliberd/deliberd/internal/canon"
+)
+
+// DecodeBody fills v from an action's body, which has passed canon's checks
+// already. An unknown member, a value of the wrong type, and a member that is
+// null are refused as malformed: an optional member is left out instead.
+func DecodeBody(body json.RawMessage, v any) error {
+	if err := canon.DecodeChecked(body, v); err != nil {
+		return Refuse(CodeMalformed, "send the members that the kind's schema names", "%v", err)
+	}
+	return refuseNull(body)
+}
+
+// DecodeParams is [DecodeBody] for a query's parameters, which come unchecked.
+// No parameters at all are an empty object.
+func DecodeParams(params json.RawMessage, v any) error {
+	if len(bytes.TrimSpace(params)) == 0 {
+		params = json.RawMessage("{}")
+	}
+	if err := canon.Check(params); err != nil {
+		return Refuse(CodeMalformed, "send one JSON object", "%v", err)
+	}
+	return DecodeBody(params, v)
+}
+
+func refuseNull(body json.RawMessage) error {
+	if !bytes.Contains(body, []byte("null")) {
+		if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+			return nil
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+		return Refuse(CodeMalformed, "send one JSON object", "not an object")
+	}
+	var nulls []string
+	for name, value := range members { // order: sorted below
+		if string(bytes.TrimSpace(value)) == "null" {
+			nulls = append(nulls, name)
+		}
+	}
+	if len(nulls) == 0 {
+		return nil
+	}
+	slices.Sort(nulls)
+	return Refuse(CodeMalformed, "leave the member out", "%q is null", nulls[0])
+}

@@ -1,0 +1,92 @@
+package node
+
+import (
+	"github.com/deliberd/deliberd/acp"
+	"github.com/deliberd/deliberd/agora"
+	"github.com/deliberd/deliberd/deliberation"
+	"github.com/deliberd/deliberd/fsm"
+	"github.com/deliberd/deliberd/internal/sign"
+	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/registry"
+)
+
+// Names of the machines that answer for principals and nodes.
+const (
+	registryName   = "registry"
+	membershipName = "cluster"
+)
+
+// NewFSM assembles the state machine that every node of this build runs. The
+// order of the machines is the order in which they react, and part of the
+// replicated rules.
+func NewFSM(verify func([]byte, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
+	return fsm.New(fsm.Config{
+		Machines:       []machine.Machine{membership.New(), registry.New(), acp.New(), agora.New(), deliberation.New()},
+		Directory:      directory{},
+		DirectoryName:  registryName,
+		Membership:     members{},
+		MembershipName: membershipName,
+		Verify:         verify,
+	})
+}
+
+// InitState fills an empty state from a genesis.
+func InitState(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
+	hash, err := g.Hash()
+	if err != nil {
+		return err
+	}
+	created, err := g.Created()
+	if err != nil {
+		return err
+	}
+	return f.Init(tx, hash, created, map[string]func(machine.Tx) error{
+		membershipName: func(tx machine.Tx) error { return membership.Init(tx, g) },
+		registryName: func(tx machine.Tx) error {
+			operators := make([]registry.Operator, 0, len(g.Operators))
+			for _, o := range g.Operators {
+				operators = append(operators, registry.Operator{ID: o.ID, Name: o.Name, JWK: o.JWK})
+			}
+			return registry.Init(tx, operators, registry.Limits{MaxPrincipalsPerOperator: g.Params.MaxPrincipalsPerOperator})
+		},
+	})
+}
+
+// directory adapts package registry to the state machine.
+type directory struct{}
+
+func (directory) Lookup(tx machine.Tx, id string) (machine.Principal, bool, error) {
+	return registry.Lookup(tx, id)
+}
+
+func (directory) Key(tx machine.Tx, actor, kid string) (key sign.PublicKey, active, ok bool, err error) {
+	key, status, err := registry.Key(tx, actor, kid)
+	return key, status == registry.KeyActive, !key.IsZero(), err
+}
+
+func (directory) Grant(tx machine.Tx, principal, domain string) (machine.Grant, bool, error) {
+	return registry.GrantFor(tx, principal, domain)
+}
+
+func (directory) Holders(tx machine.Tx, domain string) ([]string, error) {
+	return registry.Holders(tx, domain)
+}
+
+// members adapts package membership to the state machine.
+type members struct{}
+
+func (members) Lookup(tx machine.Tx, node string) (machine.Principal, bool, error) {
+	return membership.Lookup(tx, node)
+}
+
+func (members) NodeKey(node string) (sign.PublicKey, bool) {
+	key, err := membership.NodeKey(node)
+	return key, err == nil
+}
+
+func (members) Epoch(tx machine.Tx) (uint64, error) { return membership.Epoch(tx) }
+
+func (members) Committee(tx machine.Tx, epoch uint64) (machine.Committee, bool, error) {
+	return membership.Committee(tx, epoch)
+}

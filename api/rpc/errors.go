@@ -7,7 +7,6 @@ import (
 
 	"github.com/deliberd/deliberd/api"
 	"github.com/deliberd/deliberd/internal/canon"
-	"github.com/deliberd/deliberd/internal/token"
 	"github.com/deliberd/deliberd/machine"
 )
 
@@ -84,11 +83,6 @@ var numbers = map[string]int{
 	api.CodeInternal:       InternalError,
 	machine.CodeMalformed:  InvalidParams,
 	machine.CodeOutOfRange: InvalidParams,
-	token.CodeMissing:      Unauthenticated,
-	token.CodeExpired:      Unauthenticated,
-	token.CodeMalformed:    Unauthenticated,
-	token.CodeNotYet:       Unauthenticated,
-	token.CodeTooLong:      Unauthenticated,
 }
 
 // numberOf classes a refusal.

@@ -118,7 +118,11 @@ func (h *Handler) discover(_ context.Context, c call) (any, error) {
 
 // reader authenticates a read and returns who reads.
 func (h *Handler) reader(ctx context.Context, c call) (string, error) {
-	return h.cfg.Tokens.Reader(ctx, c.bearer)
+	principal, err := h.cfg.Tokens.Reader(ctx, c.bearer)
+	if r, ok := machine.IsRefusal(err); ok {
+		return "", &wireError{fromRefusal(Unauthenticated, r)}
+	}
+	return principal, err
 }
 
 // takeStale cuts the reserved member "stale" out of a query's params.

@@ -34,5 +34,7 @@
 // so a one-operator cluster changes at once. Voters are counted as they are
 // when an approval arrives. An invitation on another operator's behalf needs
 // that operator's approval too: it will answer for the node. Observers are
-// their operator's own affair, both ways. The last voter cannot be removed.
+// their operator's own affair, both ways. A joining node is removed by its
+// operator at once, by others like a voter. The last voter cannot be removed.
+// An approval given stays given: it is not bound to the epoch it was given in.
 package membership

@@ -140,17 +140,14 @@ func (s *step) approve() (any, error) {
 		s.emit("cluster.approved", c.Change, a)
 		return a, s.saveChange(c)
 	}
+	s.emit("cluster.approved", c.Change, a)
+	if c.What == changeRemove {
+		return a, s.removeNode(c.Subject, c.Change)
+	}
 	if err := s.dropChange(c.Change); err != nil {
 		return nil, err
 	}
-	s.emit("cluster.approved", c.Change, a)
-	if c.What == changeInvite {
-		return a, s.open(c.Subject)
-	}
-	if err := s.unschedule(c.Expires, prefixChange, c.Change); err != nil {
-		return nil, err
-	}
-	return a, s.removeVoter(c.Subject, c.Change)
+	return a, s.open(c.Subject)
 }
 
 // open makes an approved invitation usable.

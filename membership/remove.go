@@ -56,21 +56,23 @@ func (s *step) remove() (any, error) {
 		return nil, machine.Refuse(machine.CodeNotFound, "cluster.members lists them", "%s is no member", b.Node)
 	case n.Role == RoleRemoved:
 		return nil, machine.Refuse(CodeRemoved, "nothing is left to do", "%s has been removed", b.Node)
-	case n.Role == RoleVoter:
-		return s.proposeRemoval(n)
-	case n.Operator != s.action.Actor:
-		return nil, machine.Refuse(machine.CodeNotAuthorized, "have "+n.Operator+" remove it", "only its operator removes a node that is no voter")
+	case n.Role != RoleVoter && n.Operator == s.action.Actor:
+		answer := RemoveAnswer{Node: n.Node, Change: s.action.ID, Done: true}
+		return answer, s.removeNode(n.Node, s.action.ID)
+	case n.Role == RoleObserver:
+		return nil, machine.Refuse(machine.CodeNotAuthorized, "have "+n.Operator+" remove it", "an observer is removed by the operator who answers for it")
 	}
-	s.emit("cluster.removed", n.Node, RemovedData{Node: n.Node, Role: n.Role, By: s.action.Actor, Change: s.action.ID})
-	n.Role, n.Removed = RoleRemoved, s.ctx.Now
-	return RemoveAnswer{Node: n.Node, Change: s.action.ID, Done: true}, s.saveNode(n)
+	return s.proposeRemoval(n)
 }
 
-// proposeRemoval removes a voter if the actor alone stands for enough voters,
-// and else opens a change for others to approve.
+// proposeRemoval removes a voter, or another operator's joining node, if the
+// actor alone stands for enough voters; else it opens a change to approve.
 func (s *step) proposeRemoval(n *Node) (any, error) {
 	if n.Removal != "" {
 		return nil, machine.Refuse(CodeChangePending, "approve change "+n.Removal, "the removal of %s waits for approvals", n.Node).With("change", n.Removal)
+	}
+	if err := s.checkNotLast(n); err != nil {
+		return nil, err
 	}
 	c := &changeRecord{Change: s.action.ID, What: changeRemove, Subject: n.Node, Approvals: []string{s.action.Actor}, Expires: s.ctx.Now + MaxExpiryMS}
 	a, err := s.weigh(c)
@@ -79,10 +81,7 @@ func (s *step) proposeRemoval(n *Node) (any, error) {
 	}
 	answer := RemoveAnswer{Node: n.Node, Change: c.Change, Weight: a.Weight, Needed: a.Needed, Done: a.Done}
 	if a.Done {
-		return answer, s.removeVoter(n.Node, c.Change)
-	}
-	if err := s.checkNotLast(); err != nil {
-		return nil, err
+		return answer, s.removeNode(n.Node, c.Change)
 	}
 	n.Removal = c.Change
 	if err := s.saveNode(n); err != nil {
@@ -95,7 +94,10 @@ func (s *step) proposeRemoval(n *Node) (any, error) {
 	return answer, s.saveChange(c)
 }
 
-func (s *step) checkNotLast() error {
+func (s *step) checkNotLast(n *Node) error {
+	if n.Role != RoleVoter {
+		return nil
+	}
 	e, err := s.current()
 	if err == nil && len(e.Voters) == 1 {
 		err = machine.Refuse(CodeLastVoter, "invite another voter first", "a cluster keeps at least one voter")
@@ -103,29 +105,52 @@ func (s *step) checkNotLast() error {
 	return err
 }
 
-// removeVoter ends a voter for ever; it begins an epoch.
-func (s *step) removeVoter(id, change string) error {
-	if err := s.checkNotLast(); err != nil {
-		return err
-	}
+// removeNode ends a node for ever; the end of a voter begins an epoch.
+func (s *step) removeNode(id, change string) error {
 	n, err := s.node(id)
 	if err != nil {
 		return err
 	}
-	if n == nil || n.Role != RoleVoter {
-		return missing("voter", id)
+	if n == nil || n.Role == RoleRemoved {
+		return missing("member", id)
+	}
+	if err := s.checkNotLast(n); err != nil {
+		return err
+	}
+	if err := s.dropRemoval(n); err != nil {
+		return err
+	}
+	was := n.Role
+	s.emit("cluster.removed", id, RemovedData{Node: id, Role: was, By: s.action.Actor, Change: change})
+	n.Role, n.Removed = RoleRemoved, s.ctx.Now
+	if err := s.saveNode(n); err != nil || was != RoleVoter {
+		return err
 	}
 	e, err := s.current()
 	if err != nil {
 		return err
 	}
-	s.emit("cluster.removed", id, RemovedData{Node: id, Role: RoleVoter, By: s.action.Actor, Change: change})
-	n.Role, n.Removed, n.Removal = RoleRemoved, s.ctx.Now, ""
-	if err := s.saveNode(n); err != nil {
-		return err
-	}
 	_, err = s.beginEpoch(e, slices.DeleteFunc(e.Voters, func(v Voter) bool { return v.Node == id }))
 	return err
+}
+
+// dropRemoval forgets the pending change that would remove a node, if there is one.
+func (s *step) dropRemoval(n *Node) error {
+	if n.Removal == "" {
+		return nil
+	}
+	c, err := s.change(n.Removal)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return missing("change", n.Removal)
+	}
+	n.Removal = ""
+	if err := s.unschedule(c.Expires, prefixChange, c.Change); err != nil {
+		return err
+	}
+	return s.dropChange(c.Change)
 }
 
 // expire ends what is due: invitations and pending removals.

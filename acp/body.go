@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/deliberd/deliberd/internal/canon"
@@ -301,4 +302,59 @@ func checkNote(note string) error {
 		return malformed("note is longer than %d characters", MaxReason)
 	}
 	return nil
+}
+
+// ConfigureBody is the decoded body of acp.configure: what is given replaces
+// what was set before.
+type ConfigureBody struct {
+	Hypotheses string        `json:"hypotheses,omitempty"` // "auto" or "respond"; "" leaves it
+	Escalate   *[]PolicyRule `json:"escalate,omitempty"`   // nil leaves them
+}
+
+// PolicyRule escalates every proposal in a domain before anybody votes (§10.1).
+type PolicyRule struct {
+	Policy string `json:"policy"` // id, kept with the escalation
+	Domain string `json:"domain"` // a domain, or "risk.*" for risk and all below it
+}
+
+// MaxRules is the most policy rules a cluster keeps.
+const MaxRules = 100
+
+// DecodeConfigure reads the body of acp.configure. Refusal: malformed.
+func DecodeConfigure(body json.RawMessage) (ConfigureBody, error) {
+	var raw struct {
+		Hypotheses *string       `json:"hypotheses"`
+		Escalate   *[]PolicyRule `json:"escalate"`
+	}
+	if err := machine.DecodeBody(body, &raw); err != nil {
+		return ConfigureBody{}, err
+	}
+	out := ConfigureBody{Escalate: raw.Escalate}
+	if raw.Hypotheses != nil {
+		out.Hypotheses = *raw.Hypotheses
+		if out.Hypotheses != hypothesesAuto && out.Hypotheses != hypothesesRespond {
+			return out, malformed("hypotheses is %.64q; say auto or respond", out.Hypotheses)
+		}
+	}
+	if raw.Escalate == nil {
+		return out, nil
+	}
+	if len(*raw.Escalate) > MaxRules {
+		return out, malformed("%d rules, at most %d are kept", len(*raw.Escalate), MaxRules)
+	}
+	for _, rule := range *raw.Escalate {
+		if err := checkName("policy", rule.Policy); err != nil {
+			return out, err
+		}
+		if err := checkDomain(strings.TrimSuffix(rule.Domain, ".*")); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// covers reports whether the rule speaks of a domain.
+func (r PolicyRule) covers(domain string) bool {
+	stem, all := strings.CutSuffix(r.Domain, ".*")
+	return domain == stem || all && strings.HasPrefix(domain, stem+".")
 }

@@ -50,23 +50,30 @@ func (s *State) Settle(now Time) bool {
 	return true
 }
 
-// Respond counts one response and settles. again says that the participant
-// has responded before. The caller has settled first if the proposal was
-// [State.Late]. Refusals: not_pending, invalid_response_type, self_response,
-// duplicate_response (§5.3).
-func (s *State) Respond(participant string, again bool, kind ResponseType, weight Decimal, now Time) (settled bool, err error) {
+// Admit refuses a response that must not count (§5.3): not_pending,
+// invalid_response_type, self_response, duplicate_response. again says that
+// the participant has responded before. The caller has settled first if the
+// proposal was [State.Late].
+func (s *State) Admit(participant string, again bool, kind ResponseType) error {
 	switch {
 	case s.Status != Pending:
-		return false, machine.Refuse(CodeNotPending, "respond to pending proposals only", "the proposal is %s", s.Status)
+		return machine.Refuse(CodeNotPending, "respond to pending proposals only", "the proposal is %s", s.Status)
 	case kind != Endorse && kind != Challenge:
-		return false, badResponseType(string(kind))
+		return badResponseType(string(kind))
 	case participant == s.Author:
-		return false, machine.Refuse(CodeSelfResponse, "let others respond", "%s is the author", participant)
+		return machine.Refuse(CodeSelfResponse, "let others respond", "%s is the author", participant)
 	case again:
-		return false, machine.Refuse(CodeDuplicateResponse, "the first response stands", "%s has responded already", participant)
+		return machine.Refuse(CodeDuplicateResponse, "the first response stands", "%s has responded already", participant)
 	}
+	return nil
+}
+
+// Count adds an admitted response and settles; it reports whether that
+// resolved the proposal. One that comes at exactly expires_at counts, and is
+// the last: quorum is looked at first, then the time (§7.4).
+func (s *State) Count(kind ResponseType, weight Decimal, now Time) bool {
 	s.Tally = s.Tally.Add(kind, weight)
-	return s.Settle(now), nil
+	return s.Settle(now)
 }
 
 func badResponseType(got string) error {

@@ -89,12 +89,11 @@ func (w *Workspace) Respond(proposalID string, r Response, now Time) error {
 	again := slices.ContainsFunc(e.proposal.Responses, func(o Response) bool { return o.ParticipantID == r.ParticipantID })
 	r.SchemaVersion, r.Timestamp = SchemaVersion, now
 	r.Weight = Weight(r.DomainAuthority, r.Confidence, r.TrustScore)
-	settled, err := e.state.Respond(r.ParticipantID, again, r.ResponseType, r.Weight, now)
-	if err != nil {
+	if err := e.state.Admit(r.ParticipantID, again, r.ResponseType); err != nil {
 		return err
 	}
 	e.proposal.Responses = append(e.proposal.Responses, r)
-	if settled {
+	if e.state.Count(r.ResponseType, r.Weight, now) {
 		e.record()
 	}
 	return nil

@@ -90,8 +90,8 @@ func (g Genesis) headShape() string {
 		return "v is not 1, the version this build speaks"
 	case !validText(g.Name, 128):
 		return "name is empty, longer than 128 characters or holds a control character"
-	case err != nil || created.Format(createdLayout) != g.CreatedAt:
-		return "created_at is not written like 2026-11-03T09:00:00.000Z"
+	case err != nil || created.Format(createdLayout) != g.CreatedAt || created.UnixMilli() < 0:
+		return "created_at is not a time since 1970 written like 2026-11-03T09:00:00.000Z"
 	case !noncePattern.MatchString(g.Nonce):
 		return "nonce is not 22 to 86 base64url characters"
 	case len(g.Operators) == 0 || len(g.Operators) > MaxOperators:

@@ -3,6 +3,7 @@ package membership
 import (
 	"encoding/hex"
 	"sort"
+	"time"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/internal/sign"
@@ -100,6 +101,15 @@ func (g Genesis) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Created is the stamp that CreatedAt names: replicated time starts there.
+func (g Genesis) Created() (machine.Stamp, error) {
+	at, err := time.Parse(createdLayout, g.CreatedAt)
+	if err != nil {
+		return 0, badGenesis("created_at is not written like 2026-11-03T09:00:00.000Z")
+	}
+	return machine.Stamp(at.UnixMilli()), nil
+}
+
 // SignBy adds the signature of the operator who holds key. It errs with
 // not_authorized when no founding operator does.
 func (g *Genesis) SignBy(key sign.Key) error {
@@ -113,7 +123,7 @@ func (g *Genesis) SignBy(key sign.Key) error {
 			return err
 		}
 		signatures := map[string]string{o.ID: jws}
-		for id, other := range g.Signatures {
+		for id, other := range g.Signatures { // order: into a map again
 			if id != o.ID {
 				signatures[id] = other
 			}

@@ -140,8 +140,8 @@ func nodes(tx machine.Tx, want func(Role) bool) ([]Node, error) {
 	return out, err
 }
 
-// Member finds one node, removed ones too; ok is false when the id is unknown.
-func Member(tx machine.Tx, peerID string) (n Node, ok bool, err error) {
+// MemberOf finds one node, removed ones too; ok is false when the id is unknown.
+func MemberOf(tx machine.Tx, peerID string) (n Node, ok bool, err error) {
 	r, err := state{tx}.node(peerID)
 	if err != nil || r == nil {
 		return Node{}, false, err

@@ -95,3 +95,13 @@ func (w world) key(actor, kid string) (key sign.PublicKey, refusal *machine.Refu
 	}
 	return sign.PublicKey{}, machine.Refuse(machine.CodeUnknownActor, "ask an operator to register it", "%s is not registered", actor), nil
 }
+
+// Key finds the key that kid names for an actor in committed state. It errs
+// with a [*machine.Refusal]: unknown_actor, revoked, bad_signature.
+func (f *FSM) Key(tx machine.Tx, actor, kid string) (sign.PublicKey, error) {
+	key, refusal, err := world{f, tx}.key(actor, kid)
+	if err == nil && refusal != nil {
+		err = refusal
+	}
+	return key, err
+}

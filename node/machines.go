@@ -1,6 +1,9 @@
 package node
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/deliberd/deliberd/acp"
 	"github.com/deliberd/deliberd/agora"
 	"github.com/deliberd/deliberd/deliberation"
@@ -14,7 +17,7 @@ import (
 // Names of the machines that answer for principals and nodes.
 const (
 	registryName   = "registry"
-	membershipName = "cluster"
+	membershipName = membership.Name
 )
 
 // NewFSM assembles the state machine that every node of this build runs. The
@@ -33,15 +36,12 @@ func NewFSM(verify func([]byte, sign.PublicKey) (sign.Verified, error)) (*fsm.FS
 
 // InitState fills an empty state from a genesis.
 func InitState(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
-	hash, err := g.Hash()
+	created, err := time.Parse(time.RFC3339, g.CreatedAt)
 	if err != nil {
-		return err
+		return fmt.Errorf("created_at: %w", err)
 	}
-	created, err := g.Created()
-	if err != nil {
-		return err
-	}
-	return f.Init(tx, hash, created, map[string]func(machine.Tx) error{
+	useParams(f, g)
+	return f.Init(tx, g.Hash(), machine.Stamp(created.UnixMilli()), map[string]func(machine.Tx) error{
 		membershipName: func(tx machine.Tx) error { return membership.Init(tx, g) },
 		registryName: func(tx machine.Tx) error {
 			operators := make([]registry.Operator, 0, len(g.Operators))
@@ -50,6 +50,13 @@ func InitState(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
 			}
 			return registry.Init(tx, operators, registry.Limits{MaxPrincipalsPerOperator: g.Params.MaxPrincipalsPerOperator})
 		},
+	})
+}
+
+// useParams gives the state machine the constants its genesis fixes.
+func useParams(f *fsm.FSM, g membership.Genesis) {
+	f.SetParams(fsm.Params{
+		IDWindow: machine.Stamp(g.Params.IDWindowMS), IDFuture: machine.Stamp(g.Params.IDFutureMS), DumpEvery: uint64(g.Params.DumpEvery),
 	})
 }
 

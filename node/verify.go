@@ -2,14 +2,10 @@ package node
 
 import (
 	"crypto/sha256"
-	"runtime"
-	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/deliberd/deliberd/fsm"
 	"github.com/deliberd/deliberd/internal/sign"
-	"github.com/deliberd/deliberd/machine"
 )
 
 // verifiedKept is how many checked actions a node remembers between its door
@@ -40,31 +36,4 @@ func (v *verifier) verify(text []byte, key sign.PublicKey) (sign.Verified, error
 		v.seen.Add(id, got)
 	}
 	return got, err
-}
-
-// prepare decodes an entry and checks its signatures on all cores, before the
-// transaction that applies it.
-func prepare(f *fsm.FSM, tx machine.Tx, entry []byte) (*fsm.Prepared, error) {
-	p := fsm.Decode(entry)
-	if err := f.FindKeys(tx, p); err != nil {
-		return nil, err
-	}
-	n := p.Len()
-	workers := min(n, runtime.GOMAXPROCS(0))
-	if workers <= 1 {
-		for i := range n {
-			f.Verify(p, i)
-		}
-		return p, nil
-	}
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for i := w; i < n; i += workers {
-				f.Verify(p, i)
-			}
-		})
-	}
-	wg.Wait()
-	return p, nil
 }

@@ -1,0 +1,203 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/internal/sign"
+	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/p2p"
+)
+
+// protoJoin is spoken by a stranger who connects under an invitation's key.
+const protoJoin = "join"
+
+// joinRequest asks a member for the genesis, or hands it the signed join.
+type joinRequest struct {
+	Action json.RawMessage `json:"action,omitempty"` // cluster.join, signed by the node's identity; none: only tell the genesis
+}
+
+// joinResponse tells what a newcomer needs before it has any state.
+type joinResponse struct {
+	Genesis json.RawMessage `json:"genesis"`
+	Peers   []knownPeer     `json:"peers"`
+}
+
+// knownPeer is a member and where to find it.
+type knownPeer struct {
+	ID    string   `json:"id"`
+	Addrs []string `json:"addrs"`
+}
+
+// Join brings a data folder into the cluster that an invitation names. The
+// invitation's key signs the node's keys and never travels. Join again with
+// the same invitation it finishes what an interrupted Join began.
+func Join(ctx context.Context, cfg Config, inv membership.Invitation) error {
+	cfg = cfg.withDefaults()
+	keys, err := EnsureKeys(cfg.Dir, rand.Reader)
+	if err != nil {
+		return err
+	}
+	if g, err := LoadGenesis(cfg.Dir); err == nil {
+		if err := inv.CheckGenesis(g.Hash()); err != nil {
+			return err
+		}
+		if _, err := os.Stat(cfg.path(peersFile)); err == nil {
+			return nil // joined before
+		}
+	}
+	key, err := inv.Key()
+	if err != nil {
+		return err
+	}
+	stranger, err := p2p.New(p2p.Config{Key: key.Private(), Genesis: inv.Genesis, Admit: func(string) bool { return true }, Logger: cfg.Logger})
+	if err != nil {
+		return err
+	}
+	defer stranger.Close()
+	welcome, err := knock(ctx, stranger, inv, joinRequest{})
+	if err != nil {
+		return err
+	}
+	g, err := membership.ParseGenesis(welcome.Genesis)
+	if err == nil {
+		err = errors.Join(g.Check(), inv.CheckGenesis(g.Hash()))
+	}
+	if err != nil {
+		return err
+	}
+	action, err := joinAction(cfg, keys, inv)
+	if err != nil {
+		return err
+	}
+	welcome, err = knock(ctx, stranger, inv, joinRequest{Action: action})
+	if r, ok := machine.IsRefusal(err); ok && r.Code == membership.CodeAlreadyMember {
+		welcome, err = knock(ctx, stranger, inv, joinRequest{})
+	}
+	if err != nil {
+		return err
+	}
+	peers, err := json.Marshal(welcome.Peers)
+	if err != nil {
+		return err
+	}
+	return errors.Join(saveGenesis(cfg.Dir, g), writeFile(cfg.path(peersFile), append(peers, '\n')))
+}
+
+func joinAction(cfg Config, keys Keys, inv membership.Invitation) ([]byte, error) {
+	body, err := inv.Join(keys.Identity.Public(), keys.PBFT.Public(), keys.Attest.Public(), cfg.Announce)
+	if err != nil {
+		return nil, err
+	}
+	a, err := keys.Identity.Sign(inv.Genesis, ulid.Make().String(), "cluster.join", keys.ID(), body)
+	if err != nil {
+		return nil, err
+	}
+	return a.Encode()
+}
+
+// knock asks the invitation's members in turn until one answers. A refusal by
+// a member is the answer; only trouble on the way goes on to the next.
+func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req joinRequest) (joinResponse, error) {
+	text, err := json.Marshal(req)
+	if err != nil {
+		return joinResponse{}, err
+	}
+	var last error
+	for ctx.Err() == nil {
+		for _, addr := range inv.Addrs {
+			at := strings.LastIndex(addr, "/p2p/")
+			if at < 0 {
+				last = fmt.Errorf("address %s names no peer", addr)
+				continue
+			}
+			id := addr[at+len("/p2p/"):]
+			if err := h.SetAddrs(id, []string{addr}); err != nil {
+				return joinResponse{}, err
+			}
+			raw, err := h.Call(ctx, id, protoJoin, text)
+			if err == nil {
+				var resp joinResponse
+				return resp, canon.Decode(raw, &resp)
+			}
+			last = err
+			if r, ok := machine.IsRefusal(err); ok && r.Code != p2p.CodeUnreachable && !unavailable(err) {
+				return joinResponse{}, err
+			}
+		}
+		if err := pause(ctx, 500*time.Millisecond); err != nil {
+			break
+		}
+	}
+	return joinResponse{}, machine.Refuse(p2p.CodeUnreachable, "check that a member of the cluster is running and the invitation is not used or expired",
+		"no member answered: %v", last)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// welcome answers a stranger that holds an open invitation.
+func (n *Node) welcome(ctx context.Context, _ string, request []byte) ([]byte, error) {
+	var req joinRequest
+	if err := canon.Decode(request, &req); err != nil {
+		return nil, machine.Refuse(machine.CodeMalformed, "use a deliberd of the cluster's version", "%v", err)
+	}
+	if len(req.Action) > 0 {
+		if a, err := sign.Decode(req.Action); err != nil || a.Kind != "cluster.join" {
+			return nil, machine.Refuse(machine.CodeNotAuthorized, "join first", "a stranger may only send cluster.join")
+		}
+		if _, err := n.Submit(ctx, req.Action); err != nil {
+			return nil, err
+		}
+	}
+	resp := joinResponse{Genesis: n.genesis.Encode()}
+	peers, err := n.Peers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range peers {
+		addrs := p.Addresses
+		if p.Self && len(addrs) == 0 {
+			addrs = n.announced()
+		}
+		if p.Role == string(membership.RoleVoter) {
+			resp.Peers = append(resp.Peers, knownPeer{p.NodeID, addrs})
+		}
+	}
+	return json.Marshal(resp)
+}
+
+// loadPeers reads whom a joined node may call before it has the state.
+func loadPeers(cfg Config) ([]knownPeer, error) {
+	raw, err := os.ReadFile(cfg.path(peersFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var peers []knownPeer
+	if err := canon.Decode(raw, &peers); err != nil {
+		return nil, fmt.Errorf("%s: %w", peersFile, err)
+	}
+	return peers, nil
+}

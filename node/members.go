@@ -1,0 +1,195 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/deliberd/deliberd/fsm"
+	"github.com/deliberd/deliberd/internal/sign"
+	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/membership"
+)
+
+// circle is who a node talks to: members, and strangers with an open
+// invitation. It is rebuilt from the state whenever membership has changed.
+type circle struct {
+	members []membership.Node
+	voters  []string
+	self    membership.Role // empty: not a member (any more)
+	epoch   uint64
+	admit   map[string]bool
+}
+
+// admitted answers package p2p for every connection.
+func (n *Node) admitted(id string) bool {
+	c := n.circle.Load()
+	return c != nil && c.admit[id]
+}
+
+// firstCircle is the circle before there is any state: the founders, or the
+// members that welcomed this node.
+func (n *Node) firstCircle(peers []knownPeer) *circle {
+	c := &circle{admit: map[string]bool{}}
+	for _, v := range n.genesis.Voters {
+		c.admit[v.Node] = true
+		c.voters = append(c.voters, v.Node)
+		c.members = append(c.members, membership.Node{Node: v.Node, Role: membership.RoleVoter, Addrs: v.Addrs})
+	}
+	for _, p := range peers {
+		c.admit[p.ID] = true
+		c.members = append(c.members, membership.Node{Node: p.ID, Role: membership.RoleVoter, Addrs: p.Addrs})
+	}
+	return c
+}
+
+// readCircle reads the circle from the state.
+func (n *Node) readCircle(tx machine.Tx) (*circle, error) {
+	own, _, err := n.fsm.View(tx, membershipName)
+	if err != nil {
+		return nil, err
+	}
+	c := &circle{admit: map[string]bool{}}
+	if c.members, err = membership.Members(own); err != nil {
+		return nil, err
+	}
+	for _, m := range c.members {
+		c.admit[m.Node] = true
+		if m.Node == n.keys.ID() {
+			c.self = m.Role
+		}
+	}
+	if c.voters, err = membership.Voters(own); err != nil {
+		return nil, err
+	}
+	if c.epoch, err = membership.Epoch(own); err != nil {
+		return nil, err
+	}
+	open, err := membership.OpenInvitations(own)
+	for _, inv := range open {
+		if key, err := sign.ParseX(inv.Key); err == nil {
+			c.admit[key.PeerID()] = true
+		}
+	}
+	return c, err
+}
+
+// useCircle makes a circle the one in force: who may connect, where to find
+// them, and which voters Raft should have.
+func (n *Node) useCircle(c *circle) {
+	n.circle.Store(c)
+	for _, m := range c.members {
+		if m.Node == n.keys.ID() {
+			continue
+		}
+		if len(m.Addrs) > 0 {
+			if err := n.host.SetAddrs(m.Node, m.Addrs); err != nil {
+				n.log.Warn("a member's address is unusable", "node", m.Node, "err", err)
+			}
+		}
+		n.host.Protect(m.Node)
+	}
+	n.host.Refresh()
+	if n.path != nil && c.epoch > 0 {
+		n.path.Reconcile(c.voters)
+	}
+}
+
+// refreshCircle reads the circle again after membership has changed.
+func (n *Node) refreshCircle() {
+	var c *circle
+	err := n.store.View(func(tx machine.Tx) (err error) {
+		c, err = n.readCircle(tx)
+		return err
+	})
+	if err != nil {
+		n.log.Error("reading the members failed", "err", err)
+		return
+	}
+	n.useCircle(c)
+	select {
+	case n.duty <- struct{}{}:
+	default:
+	}
+}
+
+// peersToAsk lists the members that a node without Raft may ask, voters first.
+func (n *Node) peersToAsk() []string {
+	c := n.circle.Load()
+	out := slices.Clone(c.voters)
+	for _, m := range c.members {
+		if !slices.Contains(out, m.Node) {
+			out = append(out, m.Node)
+		}
+	}
+	return slices.DeleteFunc(out, func(id string) bool { return id == n.keys.ID() })
+}
+
+// announced are the addresses that others should find this node at.
+func (n *Node) announced() []string {
+	if len(n.cfg.Announce) > 0 {
+		return n.cfg.Announce
+	}
+	return n.host.Addrs()
+}
+
+// duties does what a node owes the cluster on its own account: tell its
+// address when it has changed, and say that it is ready to vote once it has
+// caught up. Both are actions; they are repeated until they show in the state.
+func (n *Node) duties(ctx context.Context) {
+	retry := time.NewTicker(time.Second)
+	defer retry.Stop()
+	for {
+		if err := n.doDuties(ctx); err != nil && ctx.Err() == nil {
+			n.log.Info("will try again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.duty:
+		case <-retry.C:
+		}
+	}
+}
+
+func (n *Node) doDuties(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	c := n.circle.Load()
+	if c.self == "" || c.epoch == 0 {
+		return nil
+	}
+	for _, m := range c.members {
+		if m.Node == n.keys.ID() && !slices.Equal(m.Addrs, n.announced()) {
+			if err := n.act(ctx, "cluster.address", membership.Address{Addrs: n.announced()}); err != nil {
+				return err
+			}
+		}
+	}
+	if c.self == membership.RoleJoining && n.path.Status().CaughtUp {
+		return n.act(ctx, "cluster.ready", membership.Ready{})
+	}
+	return nil
+}
+
+// act sends an action of the node's own.
+func (n *Node) act(ctx context.Context, kind string, body any) error {
+	a, err := n.keys.Identity.Sign(n.cluster, n.newID(), kind, n.keys.ID(), body)
+	if err != nil {
+		return err
+	}
+	text, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = n.order(ctx, text)
+	return err
+}
+
+// changesMembers reports whether a record may have changed the circle.
+func changesMembers(r fsm.Record) bool {
+	return len(r.Type) > len(membershipName) && r.Type[:len(membershipName)+1] == membershipName+"."
+}
+
+type circlePointer = atomic.Pointer[circle]

@@ -1,0 +1,316 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/deliberd/deliberd/api/door"
+	"github.com/deliberd/deliberd/bftpath"
+	"github.com/deliberd/deliberd/fsm"
+	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/p2p"
+	"github.com/deliberd/deliberd/raftpath"
+	"github.com/deliberd/deliberd/store"
+)
+
+// Version is the version of this build.
+const Version = "0.1.0"
+
+// protoBFT carries PBFT frames.
+const protoBFT = "bft"
+
+// Node is a running node. Its methods are safe for concurrent use.
+type Node struct {
+	cfg      Config
+	log      *slog.Logger
+	keys     Keys
+	genesis  membership.Genesis
+	cluster  string
+	store    *store.Store
+	fsm      *fsm.FSM
+	verifier *verifier
+	feed     *feed
+	host     *p2p.Host
+	path     *raftpath.Path
+	bft      *bftpath.Driver
+	door     *door.Listener
+	circle   circlePointer
+	duty     chan struct{}
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	failed chan error // why the node stops by itself
+	close  sync.Once
+	closed error
+
+	idMu sync.Mutex
+	ids  *ulid.MonotonicEntropy
+}
+
+// Start runs the node of a founded data folder. Errors are refusals where the
+// caller can do something: folder_in_use, port_in_use, wrong_node,
+// wrong_genesis, not_founded, insecure_listen.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	cfg = cfg.withDefaults()
+	n := &Node{cfg: cfg, duty: make(chan struct{}, 1), failed: make(chan error, 1), ids: ulid.Monotonic(rand.Reader, 0)}
+	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := n.start(); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) start() (err error) {
+	if n.genesis, err = LoadGenesis(n.cfg.Dir); err != nil {
+		return err
+	}
+	n.cluster = n.genesis.Hash()
+	if n.keys, err = LoadKeys(n.cfg.Dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return machine.Refuse(CodeNotFounded, "run deliberd init, genesis new or join first", "folder %s holds no node", n.cfg.Dir)
+		}
+		return err
+	}
+	n.log = n.cfg.Logger.With("node", short(n.keys.ID()))
+	if n.verifier, err = newVerifier(); err != nil {
+		return err
+	}
+	if n.fsm, err = NewFSM(n.verifier.verify); err != nil {
+		return err
+	}
+	useParams(n.fsm, n.genesis)
+	if err := n.openStore(); err != nil {
+		return err
+	}
+	n.feed = newFeed(n.store)
+	if n.cfg.HTTP != "" { // the port first: everything after it is slower to undo
+		n.door, err = door.Listen(door.Config{Addr: n.cfg.HTTP, CertFile: n.cfg.TLSCert, KeyFile: n.cfg.TLSKey, Insecure: n.cfg.InsecureHTTP, Log: n.log})
+		if err != nil {
+			return err
+		}
+	}
+	if err := n.connect(); err != nil {
+		return err
+	}
+	return n.serve()
+}
+
+// openStore opens the state, claims the folder for this node, and writes the
+// genesis of a founder.
+func (n *Node) openStore() (err error) {
+	if n.store, err = store.Open(n.cfg.Dir); err != nil {
+		return err
+	}
+	if err := n.store.Claim(n.keys.ID(), n.cluster); err != nil {
+		return err
+	}
+	return n.store.Update(func(tx machine.Tx) error {
+		_, err := fsm.ReadHead(tx)
+		if errors.Is(err, fsm.ErrNoGenesis) && names(n.genesis, n.keys.ID()) {
+			return InitState(n.fsm, tx, n.genesis)
+		}
+		if errors.Is(err, fsm.ErrNoGenesis) {
+			return nil // a joiner: the state comes over the sync stream
+		}
+		return err
+	})
+}
+
+// connect opens the network and the two paths over it.
+func (n *Node) connect() (err error) {
+	n.host, err = p2p.New(p2p.Config{Key: n.keys.Identity.Private(), Listen: n.cfg.Listen, Genesis: n.cluster, Admit: n.admitted, Logger: n.log})
+	if err != nil {
+		return err
+	}
+	peers, err := loadPeers(n.cfg)
+	if err != nil {
+		return err
+	}
+	var c *circle
+	err = n.store.View(func(tx machine.Tx) (err error) {
+		c, err = n.readCircle(tx)
+		return err
+	})
+	if errors.Is(err, fsm.ErrNoGenesis) {
+		c, err = n.firstCircle(peers), nil
+	}
+	if err != nil {
+		return err
+	}
+	n.useCircle(c)
+	if err := n.openBFT(); err != nil {
+		return err
+	}
+	return n.openPath(c)
+}
+
+func (n *Node) openPath(c *circle) (err error) {
+	encode, err := encoder(n.cluster)
+	if err != nil {
+		return err
+	}
+	n.path, err = raftpath.Open(raftpath.Config{
+		Host: n.host, Store: n.store, Applier: applier{n.fsm}, Encode: encode,
+		Epoch:      func() uint64 { return n.circle.Load().epoch },
+		Members:    n.peersToAsk,
+		OnApplied:  n.onApplied,
+		OnProgress: n.cfg.OnProgress,
+		OnFatal:    n.fail,
+		OnRemoved:  func() { n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member")) },
+		Timing:     n.cfg.Timing,
+		Logger:     n.log,
+	})
+	if err != nil {
+		return err
+	}
+	if c.epoch > 0 {
+		n.path.Reconcile(c.voters)
+	}
+	return n.contestAll()
+}
+
+func (n *Node) openBFT() (err error) {
+	dir := n.cfg.path(bftDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	n.bft, err = bftpath.Open(bftpath.Config{
+		Self: n.keys.ID(), Key: n.keys.PBFT.Private(), Dir: dir, Tick: n.cfg.BFTTick, Logger: n.log,
+		Send:          func(peer string, frame []byte) error { return n.host.Send(peer, protoBFT, frame) },
+		OnCertificate: n.certified,
+		OnFatal:       n.fail,
+	})
+	if err == nil {
+		n.host.HandleFrames(protoBFT, n.bft.Deliver)
+	}
+	return err
+}
+
+// serve opens the doors and begins the node's own duties.
+func (n *Node) serve() error {
+	n.host.Handle(protoJoin, n.welcome)
+	n.wg.Go(func() { n.duties(n.ctx) })
+	if n.door == nil {
+		return nil
+	}
+	n.wg.Go(func() {
+		if err := door.Serve(n.ctx, n.door, n, n.cluster, nil); err != nil {
+			n.fail(fmt.Errorf("doors: %w", err))
+		}
+	})
+	return nil
+}
+
+// onApplied hears each committed batch after its transaction.
+func (n *Node) onApplied(outcomes []raftpath.Outcome) {
+	members := false
+	for _, o := range outcomes {
+		out, ok := o.Events.(fsm.Outcome)
+		if !ok {
+			continue
+		}
+		for _, r := range out.Records {
+			members = members || changesMembers(r)
+			n.heard(r)
+		}
+	}
+	n.feed.grew()
+	if members {
+		n.refreshCircle()
+	}
+}
+
+// fail makes Wait return.
+func (n *Node) fail(err error) {
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+// Wait blocks until the node stops by itself, and says why, or until ctx
+// ends. The caller closes the node in either case.
+func (n *Node) Wait(ctx context.Context) error {
+	select {
+	case err := <-n.failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Close stops the node: doors, duties, PBFT, Raft, network, store. It is safe
+// to call twice.
+func (n *Node) Close() error {
+	n.close.Do(func() {
+		if n.feed != nil {
+			n.feed.stop()
+		}
+		n.cancel()
+		var errs []error
+		if n.path != nil {
+			errs = append(errs, n.path.Close())
+		}
+		n.wg.Wait()
+		if n.bft != nil {
+			errs = append(errs, n.bft.Close())
+		}
+		if n.host != nil {
+			errs = append(errs, n.host.Close())
+		}
+		if n.store != nil {
+			errs = append(errs, n.store.Close())
+		}
+		n.closed = errors.Join(errs...)
+	})
+	return n.closed
+}
+
+// ID is the node's peer id.
+func (n *Node) ID() string { return n.keys.ID() }
+
+// Cluster is the cluster's id: its genesis hash.
+func (n *Node) Cluster() string { return n.cluster }
+
+// Addrs are the multiaddrs this node listens on.
+func (n *Node) Addrs() []string { return n.host.Addrs() }
+
+// URL is the doors' base URL; empty without doors.
+func (n *Node) URL() string {
+	if n.door == nil {
+		return ""
+	}
+	return n.door.URL()
+}
+
+// Cut and Heal keep this node from one peer and let it back: for tests and
+// for deliberd dev.
+func (n *Node) Cut(peer string) { n.host.Cut(peer) }
+
+// Heal ends a Cut.
+func (n *Node) Heal(peer string) { n.host.Heal(peer) }
+
+func (n *Node) newID() string {
+	n.idMu.Lock()
+	defer n.idMu.Unlock()
+	return ulid.MustNew(ulid.Timestamp(time.Now()), n.ids).String()
+}
+
+// short is the end of a peer id, which tells nodes apart in logs.
+func short(id string) string {
+	if len(id) > 8 {
+		return id[len(id)-8:]
+	}
+	return id
+}

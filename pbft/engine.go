@@ -67,12 +67,12 @@ type Engine struct {
 	key       Digest
 	self      int
 
-	value  Digest    // what this replica proposes when it is free to; zero: nothing yet
-	view   uint64    // the view this replica takes part in
-	votes  []ballots // by member, verified; this replica's own once they are stored
+	value  Digest           // what this replica proposes when it is free to; zero: nothing yet
+	view   uint64           // the view this replica takes part in
+	votes  []ballots        // by member, verified; this replica's own once they are stored
 	own    map[slot]ownVote // cast by this replica, in its latest views
-	sent   []*Frame  // own stored frames of the current view, to be sent again
-	locked *Prepared // the highest prepared certificate this replica committed on
+	sent   []*Frame         // own stored frames of the current view, to be sent again
+	locked *Prepared        // the highest prepared certificate this replica committed on
 	cert   *Certificate
 
 	armed    bool // the view's timer runs

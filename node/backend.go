@@ -150,7 +150,7 @@ func (n *Node) Status(context.Context) (api.Status, error) {
 			return err
 		}
 		st.DecisionLog = api.DecisionLog{Size: head.Size, Root: head.Root}
-		own, _, err := n.fsm.View(tx, membershipName)
+		own, _, err := n.fsm.View(tx, membership.Name)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (n *Node) Peers(context.Context) (peers []api.Peer, err error) {
 		connected[id] = true
 	}
 	err = n.store.View(func(tx machine.Tx) error {
-		own, _, err := n.fsm.View(tx, membershipName)
+		own, _, err := n.fsm.View(tx, membership.Name)
 		if err != nil {
 			return err
 		}

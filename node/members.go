@@ -46,7 +46,7 @@ func (n *Node) firstCircle(peers []knownPeer) *circle {
 
 // readCircle reads the circle from the state.
 func (n *Node) readCircle(tx machine.Tx) (*circle, error) {
-	own, _, err := n.fsm.View(tx, membershipName)
+	own, _, err := n.fsm.View(tx, membership.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (n *Node) act(ctx context.Context, kind string, body any) error {
 
 // changesMembers reports whether a record may have changed the circle.
 func changesMembers(r fsm.Record) bool {
-	return len(r.Type) > len(membershipName) && r.Type[:len(membershipName)+1] == membershipName+"."
+	return len(r.Type) > len(membership.Name) && r.Type[:len(membership.Name)+1] == membership.Name+"."
 }
 
 type circlePointer = atomic.Pointer[circle]

@@ -16,6 +16,7 @@ import (
 	"github.com/deliberd/deliberd/api/door"
 	"github.com/deliberd/deliberd/bftpath"
 	"github.com/deliberd/deliberd/fsm"
+	"github.com/deliberd/deliberd/fsm/standard"
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
 	"github.com/deliberd/deliberd/p2p"
@@ -86,10 +87,10 @@ func (n *Node) start() (err error) {
 	if n.verifier, err = newVerifier(); err != nil {
 		return err
 	}
-	if n.fsm, err = NewFSM(n.verifier.verify); err != nil {
+	if n.fsm, err = standard.New(n.verifier.verify); err != nil {
 		return err
 	}
-	useParams(n.fsm, n.genesis)
+	standard.UseParams(n.fsm, n.genesis)
 	if err := n.openStore(); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (n *Node) openStore() (err error) {
 	return n.store.Update(func(tx machine.Tx) error {
 		_, err := fsm.ReadHead(tx)
 		if errors.Is(err, fsm.ErrNoGenesis) && names(n.genesis, n.keys.ID()) {
-			return InitState(n.fsm, tx, n.genesis)
+			return standard.Init(n.fsm, tx, n.genesis)
 		}
 		if errors.Is(err, fsm.ErrNoGenesis) {
 			return nil // a joiner: the state comes over the sync stream
@@ -167,9 +168,11 @@ func (n *Node) openPath(c *circle) (err error) {
 		OnApplied:  n.onApplied,
 		OnProgress: n.cfg.OnProgress,
 		OnFatal:    n.fail,
-		OnRemoved:  func() { n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member")) },
-		Timing:     n.cfg.Timing,
-		Logger:     n.log,
+		OnRemoved: func() {
+			n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member"))
+		},
+		Timing: n.cfg.Timing,
+		Logger: n.log,
 	})
 	if err != nil {
 		return err

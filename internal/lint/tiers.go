@@ -14,7 +14,7 @@ var tiers = map[string]int{
 
 	"registry": 2, "membership": 2, "acp": 2, "agora": 2, "bounce": 2, "coalition": 2, "deliberation": 2,
 
-	"fsm": 3,
+	"fsm": 3, "fsm/standard": 3,
 
 	"store": 4, "p2p": 4, "raftpath": 4, "raftpath/guard": 4, "bftpath": 4,
 

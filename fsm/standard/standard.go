@@ -1,4 +1,8 @@
-package node
+// Package standard assembles the state machine that every node runs: which
+// machines there are, in which order they react, and how a genesis fills
+// their first state. Two builds with different assemblies are different
+// protocols.
+package standard
 
 import (
 	"fmt"
@@ -14,36 +18,30 @@ import (
 	"github.com/deliberd/deliberd/registry"
 )
 
-// Names of the machines that answer for principals and nodes.
-const (
-	registryName   = "registry"
-	membershipName = membership.Name
-)
-
-// NewFSM assembles the state machine that every node of this build runs. The
-// order of the machines is the order in which they react, and part of the
-// replicated rules.
-func NewFSM(verify func([]byte, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
+// New assembles the state machine. verify checks one signed action; nil means
+// the plain check.
+func New(verify func([]byte, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
 	return fsm.New(fsm.Config{
 		Machines:       []machine.Machine{membership.New(), registry.New(), acp.New(), agora.New(), deliberation.New()},
 		Directory:      directory{},
-		DirectoryName:  registryName,
+		DirectoryName:  registry.Name,
 		Membership:     members{},
-		MembershipName: membershipName,
+		MembershipName: membership.Name,
 		Verify:         verify,
 	})
 }
 
-// InitState fills an empty state from a genesis.
-func InitState(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
+// Init fills an empty state from a genesis, and gives the state machine the
+// genesis's constants ([UseParams]).
+func Init(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
 	created, err := time.Parse(time.RFC3339, g.CreatedAt)
 	if err != nil {
 		return fmt.Errorf("created_at: %w", err)
 	}
-	useParams(f, g)
+	UseParams(f, g)
 	return f.Init(tx, g.Hash(), machine.Stamp(created.UnixMilli()), map[string]func(machine.Tx) error{
-		membershipName: func(tx machine.Tx) error { return membership.Init(tx, g) },
-		registryName: func(tx machine.Tx) error {
+		membership.Name: func(tx machine.Tx) error { return membership.Init(tx, g) },
+		registry.Name: func(tx machine.Tx) error {
 			operators := make([]registry.Operator, 0, len(g.Operators))
 			for _, o := range g.Operators {
 				operators = append(operators, registry.Operator{ID: o.ID, Name: o.Name, JWK: o.JWK})
@@ -53,8 +51,8 @@ func InitState(f *fsm.FSM, tx machine.Tx, g membership.Genesis) error {
 	})
 }
 
-// useParams gives the state machine the constants its genesis fixes.
-func useParams(f *fsm.FSM, g membership.Genesis) {
+// UseParams gives the state machine the constants its genesis fixes.
+func UseParams(f *fsm.FSM, g membership.Genesis) {
 	f.SetParams(fsm.Params{
 		IDWindow: machine.Stamp(g.Params.IDWindowMS), IDFuture: machine.Stamp(g.Params.IDFutureMS), DumpEvery: uint64(g.Params.DumpEvery),
 	})

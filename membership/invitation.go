@@ -31,10 +31,11 @@ const MaxInvitationAddrs = 32
 
 // Encode is the invitation as one line of text: the prefix, then base64url of
 // its canonical JSON and the first 4 bytes of that JSON's SHA-256.
-func (i Invitation) Encode() string {
-	text := canon.MustMarshal(i)
+func (i Invitation) Encode() string { return wrap(canon.MustMarshal(i)) }
+
+func wrap(text []byte) string {
 	sum := canon.Hash(text)
-	return InvitationPrefix + base64.RawURLEncoding.EncodeToString(append(text, sum[:4]...))
+	return InvitationPrefix + base64.RawURLEncoding.EncodeToString(append(bytes.Clone(text), sum[:4]...))
 }
 
 // ParseInvitation reads what [Invitation.Encode] writes; white space around it

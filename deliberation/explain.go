@@ -1,0 +1,264 @@
+package deliberation
+
+import (
+	"math"
+
+	"github.com/deliberd/deliberd/semantics"
+)
+
+// Explanation says why a round stands as it does. Numbers at 1e-9 are integers.
+type Explanation struct {
+	Round       string              `json:"round"`
+	Phase       Phase               `json:"phase"`
+	Provisional bool                `json:"provisional"` // more may still come
+	Method      string              `json:"method"`
+	Status      string              `json:"status"` // the worst of any argument
+	Arguments   []ArgumentExplained `json:"arguments"`
+	Ranking     []Strength          `json:"ranking"` // positions, strongest first
+	Winner      string              `json:"winner,omitempty"`
+	Second      string              `json:"second,omitempty"`
+	GapNano     *int64              `json:"gap_nano"`
+	TauNano     int64               `json:"tau_nano"`
+	Reason      Why                 `json:"reason"`        // what the gap rule says of the strengths
+	Path        Path                `json:"path"`          // of the round; while collecting the one it would take
+	Why         Why                 `json:"why,omitempty"` // why that path
+	ClosedBy    string              `json:"closed_by,omitempty"`
+	Waiting     []string            `json:"waiting"` // who has not acted
+	Moderator   string              `json:"moderator,omitempty"`
+	Flip        *Flip               `json:"flip"`      // smallest change of one weight that makes another position win
+	PathFlip    *Flip               `json:"path_flip"` // smallest change of one weight that carries the gap across τ
+}
+
+// ArgumentExplained takes one strength apart: weight·rho plus the shares is sigma.
+type ArgumentExplained struct {
+	ID         string       `json:"id"`
+	Kind       ArgumentKind `json:"kind"`
+	Author     string       `json:"author"`
+	WeightNano int64        `json:"weight_nano"`
+	RhoNano    int64        `json:"rho_nano"`
+	BaseNano   int64        `json:"base_nano"` // w·ρ
+	SigmaNano  int64        `json:"sigma_nano"`
+	Status     string       `json:"status"`
+	Negative   bool         `json:"negative,omitempty"`
+	Shares     []EdgeShare  `json:"shares"`
+}
+
+// EdgeShare is what one edge adds to a strength.
+type EdgeShare struct {
+	From           string   `json:"from"`
+	Relation       Relation `json:"relation"`
+	ShareNano      int64    `json:"share_nano"`
+	CrossReference bool     `json:"cross_reference,omitempty"`
+}
+
+// Flip is a change of the evidence weight of one argument.
+type Flip struct {
+	Argument   string `json:"argument"`
+	FromNano   int64  `json:"from_weight_nano"`
+	ToNano     int64  `json:"to_weight_nano"` // beyond this weight the result is another
+	ChangeNano int64  `json:"change_nano"`
+	Then       string `json:"then"` // the position that would win, or the path that would be taken
+}
+
+func explainRound(s *step, _ string, p RoundParams) (any, error) {
+	if err := s.open(p.Round); err != nil {
+		return nil, err
+	}
+	args, err := s.arguments(p.Round)
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.members(p.Round)
+	if err != nil {
+		return nil, err
+	}
+	e, err := Explain(s.round, args)
+	if err != nil {
+		return nil, err
+	}
+	e.Phase, e.ClosedBy, e.Waiting = s.state.Phase, s.state.ClosedBy, s.waiting(members)
+	e.Provisional = e.Phase == PhaseCollecting || e.Phase == PhasePrepare
+	if e.Phase == PhaseCollecting {
+		e.Moderator = s.round.Moderator(withPosition(members))
+	} else {
+		e.Path, e.Why = PathFast, s.state.Why
+		if s.state.Phase != PhaseFast {
+			e.Path = PathConflict
+		}
+	}
+	v, err := s.verdict(p.Round)
+	if v != nil {
+		e.Path = v.Path
+	}
+	return e, err
+}
+
+// Explain takes a round's semantics apart, as its arguments stand.
+func Explain(r *Round, args []*Argument) (*Explanation, error) {
+	result, err := Compute(r, args)
+	if err != nil {
+		return nil, err
+	}
+	g, err := grade(r, args, result)
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{Round: r.ID, Method: g.Method, Status: g.Status, Arguments: []ArgumentExplained{}, Ranking: []Strength{}, Waiting: []string{},
+		Winner: g.Winner, Second: g.Second, GapNano: g.GapNano, TauNano: g.TauNano, Reason: Why(g.Reason), Why: Why(g.Reason), Path: Path(g.Path)}
+	if r.Rule == Supermajority {
+		e.Path, e.Why = PathConflict, WhySupermajority
+	}
+	byID := map[string]*Argument{}
+	for _, a := range args {
+		byID[a.ID] = a
+		e.Arguments = append(e.Arguments, explainArgument(a, result))
+	}
+	for i := range e.Arguments {
+		flagCrossRefs(&e.Arguments[i], byID)
+	}
+	for _, id := range g.Ranking {
+		strength, _ := result.Of(id)
+		e.Ranking = append(e.Ranking, Strength{Position: id, Author: byID[id].Author, SigmaNano: strength.Nano})
+	}
+	e.Flip, e.PathFlip, err = flips(r, args, result, g)
+	return e, err
+}
+
+func explainArgument(a *Argument, result *semantics.Result) ArgumentExplained {
+	x, _ := result.Explain(a.ID)
+	out := ArgumentExplained{ID: a.ID, Kind: a.Kind, Author: a.Author, WeightNano: semantics.Nano(x.Weight), RhoNano: semantics.Nano(x.Rho),
+		BaseNano: x.Nano, SigmaNano: x.Strength.Nano, Status: x.Status.String(), Negative: x.Negative, Shares: []EdgeShare{}}
+	for _, sh := range x.Shares {
+		out.Shares = append(out.Shares, EdgeShare{From: sh.From, Relation: Relation(sh.Relation), ShareNano: sh.Nano})
+	}
+	return out
+}
+
+// flagCrossRefs marks the edges that deliberatic.relate added.
+func flagCrossRefs(x *ArgumentExplained, byID map[string]*Argument) {
+	for i, sh := range x.Shares {
+		for _, ref := range byID[sh.From].Refs {
+			if ref.To == x.ID && ref.Relation == sh.Relation {
+				x.Shares[i].CrossReference = true
+			}
+		}
+	}
+}
+
+// maxRivals bounds how many rivals of the winner are tried.
+const maxRivals = 8
+
+// flips finds the smallest change of one argument's weight, within [0, 1],
+// that makes another position win, and the one that carries the gap across τ.
+// Strengths are linear in the weights under the fixed-point method where it
+// is stable; elsewhere there is no answer.
+func flips(r *Round, args []*Argument, result *semantics.Result, g *Graded) (winner, path *Flip, err error) {
+	if g.Second == "" || r.Method != string(semantics.FixedPoint) || !result.Status.Stable() {
+		return nil, nil, nil
+	}
+	t, err := transpose(args, result)
+	if err != nil {
+		return nil, nil, err
+	}
+	top, _ := result.Of(g.Winner)
+	for i, rival := range g.Ranking[1:] {
+		if i == maxRivals {
+			break
+		}
+		other, _ := result.Of(rival)
+		slopes, err := t.slopes(g.Winner, rival)
+		if err != nil {
+			return nil, nil, err
+		}
+		gap := top.Sigma - other.Sigma
+		if f := smallest(result, slopes, -gap); f != nil && (winner == nil || abs(f.ChangeNano) < abs(winner.ChangeNano)) {
+			f.Then = rival
+			winner = f
+		}
+		if i == 0 {
+			tau := float64(r.TauNano) / nanoPerUnit
+			if path = smallest(result, slopes, tau-gap); path != nil {
+				path.Then = string(PathConflict)
+				if gap <= tau {
+					path.Then = string(PathFast)
+				}
+			}
+		}
+	}
+	return winner, path, nil
+}
+
+// transposed is the argument graph with every edge turned round: it carries a
+// difference of strengths back to the bases it comes from.
+type transposed struct {
+	net   *semantics.Network
+	index map[string]int
+	opt   semantics.Options
+}
+
+func transpose(args []*Argument, result *semantics.Result) (*transposed, error) {
+	t := &transposed{index: map[string]int{}, opt: semantics.Options{GammaPlus: result.GammaPlus, GammaMinus: result.GammaMinus, Budget: Budget}}
+	for i, a := range result.Arguments {
+		t.index[a.ID] = i
+	}
+	var attacks, supports []semantics.Link
+	add := func(from, to string, rel Relation) {
+		l := semantics.Link{From: int32(t.index[to]), To: int32(t.index[from])}
+		if rel == Attack {
+			attacks = append(attacks, l)
+		} else {
+			supports = append(supports, l)
+		}
+	}
+	for _, a := range args {
+		if a.Target != "" {
+			add(a.ID, a.Target, a.relation())
+		}
+		for _, ref := range a.Refs {
+			add(a.ID, ref.To, ref.Relation)
+		}
+	}
+	var err error
+	t.net, err = semantics.NewNetwork(len(result.Arguments), attacks, supports)
+	return t, err
+}
+
+// slopes is, for every argument, by how much the gap between two positions
+// grows per unit of its base strength.
+func (t *transposed) slopes(winner, rival string) ([]float64, error) {
+	base := make([]float64, len(t.index))
+	base[t.index[winner]], base[t.index[rival]] = 1, -1
+	sol, err := t.net.Solve(base, t.opt)
+	if err != nil {
+		return nil, err
+	}
+	return sol.Sigma, nil
+}
+
+// smallest is the smallest change of one weight that moves the gap by need; nil when none can.
+func smallest(result *semantics.Result, slopes []float64, need float64) *Flip {
+	var best *Flip
+	for i, a := range result.Arguments {
+		slope := float64(slopes[i] * a.Rho)
+		if math.Abs(slope) < 1e-9 {
+			continue
+		}
+		change := need / slope
+		to := a.Weight + change
+		if to < 0 || to > 1 {
+			continue
+		}
+		f := &Flip{Argument: a.ID, FromNano: semantics.Nano(a.Weight), ToNano: semantics.Nano(to), ChangeNano: semantics.Nano(change)}
+		if best == nil || abs(f.ChangeNano) < abs(best.ChangeNano) {
+			best = f
+		}
+	}
+	return best
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

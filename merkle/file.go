@@ -55,9 +55,9 @@ func Parse(file []byte) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range leaves {
+	for i, l := range leaves {
 		if l.hash() != l.Hash {
-			return nil, &Failure{Code: CodeLeafHash, Leaf: l.Index, Kind: l.Kind, Detail: fmt.Sprintf("the data hashes to %s, not to %s", l.hash(), l.Hash)}
+			return nil, &Failure{Code: CodeLeafHash, Leaf: i, Kind: l.Kind, Detail: fmt.Sprintf("the data hashes to %s, not to %s", l.hash(), l.Hash)}
 		}
 	}
 	if err := checkStructure(leaves); err != nil {

@@ -10,6 +10,17 @@ type ArgueBody struct {
 	Final    bool           `json:"final,omitempty"`
 }
 
+func (b *ArgueBody) shape() error {
+	if err := names(b.Round, b.Target); err != nil {
+		return err
+	}
+	if len(b.Text) > MaxText {
+		return tooLarge("text", MaxText)
+	}
+	_, err := checkEvidence(b.Evidence)
+	return err
+}
+
 // RelateBody adds an edge from an argument of one's own to any other: a
 // cross-reference, which may close a cycle.
 type RelateBody struct {
@@ -18,6 +29,13 @@ type RelateBody struct {
 	To       string   `json:"to"`
 	Relation Relation `json:"relation"`
 	Final    bool     `json:"final,omitempty"`
+}
+
+func (b *RelateBody) shape() error {
+	if b.Relation != Attack && b.Relation != Support {
+		return malformed("use attack or support", "relation %q is unknown", b.Relation)
+	}
+	return names(b.Round, b.From, b.To)
 }
 
 // Related is the data of deliberatic.related.
@@ -117,9 +135,6 @@ func (s *step) relate(a *action) (any, error) {
 	if err := a.decode(&body); err != nil {
 		return nil, err
 	}
-	if body.Relation != Attack && body.Relation != Support {
-		return nil, malformed("use attack or support", "relation %q is unknown", body.Relation)
-	}
 	if err := s.enter(a, body.Round, PhaseCollecting); err != nil {
 		return nil, err
 	}
@@ -166,6 +181,8 @@ func (s *step) relate(a *action) (any, error) {
 type DoneBody struct {
 	Round string `json:"round"`
 }
+
+func (b *DoneBody) shape() error { return names(b.Round) }
 
 // Finished is the data of deliberatic.finished.
 type Finished struct {

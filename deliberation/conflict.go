@@ -111,6 +111,13 @@ type CertifyBody struct {
 	Certificate json.RawMessage `json:"certificate"`
 }
 
+func (b *CertifyBody) shape() error {
+	if len(b.Certificate) == 0 || b.Certificate[0] != '{' {
+		return malformed("hand in the certificate's JSON object", "certificate is no JSON object")
+	}
+	return names(b.Round)
+}
+
 // CertifiedEvent is the data of deliberatic.certified.
 type CertifiedEvent struct {
 	Round       string             `json:"round"`

@@ -268,6 +268,8 @@ type ResolveBody struct {
 	Round string `json:"round"`
 }
 
+func (b *ResolveBody) shape() error { return names(b.Round) }
+
 // resolve is the moderator's: it ends collecting once quorum.minimum
 // participants have acted, himself counted.
 func (s *step) resolve(a *action) (any, error) {

@@ -95,6 +95,17 @@ type EvidenceBody struct {
 	Final    bool           `json:"final,omitempty"`
 }
 
+func (b *EvidenceBody) shape() error {
+	if err := names(b.Round, b.Argument); err != nil {
+		return err
+	}
+	if len(b.Evidence) == 0 {
+		return malformed("list at least one item", "no evidence given")
+	}
+	_, err := checkEvidence(b.Evidence)
+	return err
+}
+
 // addEvidence takes evidence while collecting and in the conflict path's
 // window; later the round is frozen.
 func (s *step) addEvidence(a *action) (any, error) {
@@ -104,9 +115,6 @@ func (s *step) addEvidence(a *action) (any, error) {
 	}
 	if err := s.enter(a, body.Round, PhaseCollecting, PhasePrepare); err != nil {
 		return nil, err
-	}
-	if len(body.Evidence) == 0 {
-		return nil, machine.Refuse(machine.CodeMalformed, "list at least one item", "no evidence given")
 	}
 	items, err := checkEvidence(body.Evidence)
 	if err != nil {

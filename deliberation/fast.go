@@ -73,6 +73,31 @@ type ConfirmBody struct {
 	Standing    *StandingBody `json:"standing,omitempty"`
 }
 
+func (b *ConfirmBody) shape() error {
+	if err := names(b.Round); err != nil {
+		return err
+	}
+	st := b.Standing
+	if st == nil {
+		if b.Winner == "" || b.Accept == nil {
+			return malformed("give winner and accept, or standing", "the confirmation says neither accept nor standing")
+		}
+		return names(b.Winner)
+	}
+	if b.Winner != "" || b.Accept != nil || b.OutcomeHash != "" {
+		return malformed("give winner and accept, or standing", "a standing confirmation names its winners inside standing")
+	}
+	if n := len(st.Winners) + len(st.Answers); n == 0 || n > MaxOptions {
+		return malformed("name positions or answers", "a standing confirmation names 1 to %d winners and answers", MaxOptions)
+	}
+	for _, answer := range st.Answers {
+		if _, err := AnswerHash(answer); err != nil {
+			return err
+		}
+	}
+	return names(st.Winners...)
+}
+
 // StandingBody accepts, until Expires, a clear verdict for one of these
 // positions or answers. The signed action binds it to the cluster's genesis
 // and to the round.
@@ -99,9 +124,6 @@ func (s *step) confirm(a *action) (any, error) {
 	}
 	if body.Standing != nil {
 		return s.confirmAhead(a, &body)
-	}
-	if body.Winner == "" || body.Accept == nil {
-		return nil, malformed("give winner and accept, or standing", "the confirmation says neither accept nor standing")
 	}
 	if err := s.enter(a, body.Round, s.votingPhases()...); err != nil {
 		return nil, err
@@ -159,16 +181,10 @@ func (s *step) speaksTo(v *Vote) bool {
 
 // confirmAhead stores a standing confirmation; a later one replaces it.
 func (s *step) confirmAhead(a *action, body *ConfirmBody) (any, error) {
-	if body.Winner != "" || body.Accept != nil || body.OutcomeHash != "" {
-		return nil, malformed("give winner and accept, or standing", "a standing confirmation names its winners inside standing")
-	}
 	if err := s.enter(a, body.Round, PhaseCollecting); err != nil {
 		return nil, err
 	}
 	st := body.Standing
-	if n := len(st.Winners) + len(st.Answers); n == 0 || n > MaxOptions {
-		return nil, malformed("name positions or answers", "a standing confirmation names 1 to %d winners and answers", MaxOptions)
-	}
 	if st.Expires <= s.now() {
 		return nil, machine.Refuse(CodeExpired, "let it expire later than now", "expires_ms %d is not after %d", st.Expires, s.now())
 	}

@@ -257,6 +257,25 @@ type OutcomeBody struct {
 	Vindicated []string        `json:"vindicated,omitempty"` // dissenters
 }
 
+func (b *OutcomeBody) shape() error {
+	if err := names(b.Round); err != nil {
+		return err
+	}
+	if b.Answer == nil && len(b.Vindicated) == 0 {
+		return malformed("give answer or vindicated", "the outcome says nothing")
+	}
+	if len(b.Vindicated) > MaxParticipants {
+		return tooMany("dissenters", MaxParticipants)
+	}
+	if b.Answer == nil {
+		return names(b.Vindicated...)
+	}
+	if _, err := AnswerHash(b.Answer); err != nil {
+		return err
+	}
+	return names(b.Vindicated...)
+}
+
 // Learned is what has been learned from a round, and the data of
 // deliberatic.learned, which lists only what is new.
 type Learned struct {
@@ -273,9 +292,6 @@ func (s *step) learn(a *action) (any, error) {
 	var body OutcomeBody
 	if err := a.decode(&body); err != nil {
 		return nil, err
-	}
-	if body.Answer == nil && len(body.Vindicated) == 0 {
-		return nil, malformed("give answer or vindicated", "the outcome says nothing")
 	}
 	if err := s.open(body.Round); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -45,6 +46,38 @@ type WindowsBody struct {
 	Review   *int64 `json:"review_ms,omitempty"`
 }
 
+func (b *OpenBody) shape() error {
+	if _, err := b.round(); err != nil {
+		return err
+	}
+	if b.Domain == "" && b.Participants == nil {
+		return malformed("name participants or a domain", "a round without a domain must name its participants")
+	}
+	if b.Reviewers != nil && b.OnRejected != EndHuman {
+		return malformed("set on_rejected to human", "reviewers are named and nothing is escalated to them")
+	}
+	for _, ids := range [][]string{b.Participants, b.Reviewers} {
+		if len(ids) > MaxParticipants {
+			return tooMany("participants or reviewers of one round", MaxParticipants)
+		}
+		if err := distinct(ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct refuses an id that is missing or named twice.
+func distinct(ids []string) error {
+	sorted := slices.Sorted(slices.Values(ids))
+	for i, id := range sorted {
+		if i > 0 && sorted[i-1] == id {
+			return malformed("name everybody once", "%q is named twice", id)
+		}
+	}
+	return names(ids...)
+}
+
 // Opened is the data of deliberatic.opened.
 type Opened struct {
 	Round        string   `json:"round"`
@@ -67,6 +100,12 @@ func (s *step) openRound(a *action) (any, error) {
 		return nil, err
 	}
 	r.ID, r.Opener, r.OpenedAt = a.id, a.actor, s.now()
+	if there, err := s.Get(key('d', r.ID)); err != nil || there != nil {
+		if err != nil {
+			return nil, err
+		}
+		return nil, machine.Refuse(machine.CodeAlreadyExists, "make a new id", "round %s is there already", r.ID)
+	}
 	if err := s.mayOpen(r); err != nil {
 		return nil, err
 	}
@@ -131,8 +170,11 @@ func (r *Round) options(b *OpenBody) error {
 	if b.Options != nil && (len(b.Options) < 2 || len(b.Options) > MaxOptions) {
 		return outOfRange("leave options out to allow any answer", "a round lists 2 to %d options", MaxOptions)
 	}
-	seen := map[string]bool{}
+	seen, size := map[string]bool{}, 0
 	for i, o := range b.Options {
+		if size += len(o); size > MaxText {
+			return tooLarge("options together", MaxText)
+		}
 		hash, err := AnswerHash(o)
 		if err != nil {
 			return err
@@ -288,21 +330,14 @@ func (s *step) electorate(r *Round, named []string) error {
 // candidates are the ids named, or the domain's agents and humans; ascending.
 func (s *step) candidates(r *Round, named []string) ([]string, error) {
 	if named == nil {
-		if r.Domain == "" {
-			return nil, malformed("name participants or a domain", "a round without a domain must name its participants")
-		}
 		holders, err := s.ctx.World.Holders(r.Domain)
 		if err != nil {
 			return nil, err
 		}
 		return s.voices(holders)
 	}
-	ids := append([]string(nil), named...)
-	sort.Strings(ids)
-	for i, id := range ids {
-		if i > 0 && ids[i-1] == id {
-			return nil, malformed("name each participant once", "participant %q is named twice", id)
-		}
+	ids := slices.Sorted(slices.Values(named))
+	for _, id := range ids {
 		p, err := s.active(id)
 		if err != nil {
 			return nil, err
@@ -337,9 +372,6 @@ func (s *step) voices(ids []string) ([]string, error) {
 // reviewers freezes the humans who may be asked; operators always may review.
 func (s *step) reviewers(r *Round, named []string) error {
 	if r.OnRejected != EndHuman {
-		if named != nil {
-			return malformed("set on_rejected to human", "reviewers are named and nothing is escalated to them")
-		}
 		return nil
 	}
 	ids := append([]string(nil), named...)
@@ -356,17 +388,14 @@ func (s *step) reviewers(r *Round, named []string) error {
 			}
 		}
 	}
-	if len(ids) > MaxParticipants {
-		return tooMany("reviewers", MaxParticipants)
-	}
 	sort.Strings(ids)
-	for i, id := range ids {
+	for _, id := range ids {
 		p, err := s.active(id)
 		if err != nil {
 			return err
 		}
-		if p.Kind != machine.Human || i > 0 && ids[i-1] == id {
-			return malformed("name humans, each once", "reviewer %q is no human or named twice", id)
+		if p.Kind != machine.Human {
+			return machine.Refuse(machine.CodeNotAuthorized, "name humans", "reviewer %s is a %s", id, p.Kind).With("principal", id)
 		}
 	}
 	r.Reviewers = ids

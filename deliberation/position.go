@@ -17,6 +17,26 @@ type PositionBody struct {
 	Final       bool            `json:"final,omitempty"`       // nothing more to say while collecting
 }
 
+func (b *PositionBody) shape() error {
+	if err := names(b.Round); err != nil {
+		return err
+	}
+	if _, err := AnswerHash(b.Answer); err != nil {
+		return err
+	}
+	if len(b.Text) > MaxText {
+		return tooLarge("text", MaxText)
+	}
+	if b.Probability != nil && !isUnit(*b.Probability) {
+		return outOfRange("give the chance that the answer is right", "probability is not in [0, 1]")
+	}
+	if err := object(b.Facts, "facts"); err != nil {
+		return err
+	}
+	_, err := checkEvidence(b.Evidence)
+	return err
+}
+
 // ArgumentAdded is the data of deliberatic.positioned, .challenged and .supported.
 type ArgumentAdded struct {
 	Round    string          `json:"round"`
@@ -45,12 +65,6 @@ func (s *step) position(a *action) (any, error) {
 	}
 	hash, err := s.fresh(body.Answer)
 	if err != nil {
-		return nil, err
-	}
-	if body.Probability != nil && !isUnit(*body.Probability) {
-		return nil, outOfRange("give the chance that the answer is right", "probability is not in [0, 1]")
-	}
-	if err := object(body.Facts, "facts"); err != nil {
 		return nil, err
 	}
 	arg := &Argument{ID: a.id, Kind: PositionKind, Author: a.actor, AnswerHash: hash, Probability: body.Probability, At: s.now()}
@@ -99,9 +113,6 @@ func (s *step) fresh(answer json.RawMessage) (string, error) {
 
 // add stores a new argument with its content and counts it.
 func (s *step) add(m *Member, arg *Argument, content *Content, evidence []EvidenceItem) error {
-	if len(content.Text) > MaxText {
-		return tooLarge("text", MaxText)
-	}
 	if s.state.Arguments >= MaxArguments {
 		return tooMany("arguments in one round", MaxArguments)
 	}

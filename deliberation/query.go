@@ -20,7 +20,10 @@ func (m *Machine) Queries() []machine.Query {
 }
 
 // query makes a query of typed parameters.
-func query[P any](verb, summary string, run func(*step, string, P) (any, error)) machine.Query {
+func query[P any, S interface {
+	*P
+	shaped
+}](verb, summary string, run func(*step, string, P) (any, error)) machine.Query {
 	return machine.Query{Name: Name + "." + verb, Schema: schema("query." + verb), Summary: summary,
 		Run: func(tx machine.Tx, ctx machine.Ctx, principal string, params json.RawMessage) (any, error) {
 			var p P
@@ -28,7 +31,7 @@ func query[P any](verb, summary string, run func(*step, string, P) (any, error))
 				if err := canon.Check(params); err != nil {
 					return nil, malformed("send JSON", "the parameters are no JSON")
 				}
-				if err := (&action{body: params}).decode(&p); err != nil {
+				if err := decode(params, S(&p)); err != nil {
 					return nil, err
 				}
 			}
@@ -40,6 +43,8 @@ func query[P any](verb, summary string, run func(*step, string, P) (any, error))
 type RoundParams struct {
 	Round string `json:"round"`
 }
+
+func (p *RoundParams) shape() error { return names(p.Round) }
 
 // View is a round as readers see it.
 type View struct {
@@ -115,6 +120,16 @@ type ListParams struct {
 	Limit  int    `json:"limit,omitempty"` // default 100, at most 1000
 }
 
+func (p *ListParams) shape() error {
+	if p.Limit < 0 || p.Limit > 1000 {
+		return outOfRange("100 is the default", "limit is not in [1, 1000]")
+	}
+	if p.After != "" {
+		return names(p.After)
+	}
+	return nil
+}
+
 // Listed is one round of a list.
 type Listed struct {
 	Round     string `json:"round"`
@@ -137,9 +152,6 @@ type List struct {
 func listRounds(s *step, _ string, p ListParams) (any, error) {
 	if p.Limit == 0 {
 		p.Limit = 100
-	}
-	if p.Limit < 1 || p.Limit > 1000 {
-		return nil, outOfRange("100 is the default", "limit is not in [1, 1000]")
 	}
 	from := key('d')
 	if p.After != "" {
@@ -196,6 +208,8 @@ type ReputationParams struct {
 	Agent  string `json:"agent"`
 	Domain string `json:"domain,omitempty"`
 }
+
+func (p *ReputationParams) shape() error { return names(p.Agent) }
 
 // Reputation is an agent's record as readers see it.
 type Reputation struct {

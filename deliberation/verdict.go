@@ -97,6 +97,16 @@ type ReviewBody struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+func (b *ReviewBody) shape() error {
+	if len(b.Reason) > MaxText {
+		return tooLarge("reason", MaxText)
+	}
+	if len(b.Winner) > maxID {
+		return names(b.Winner)
+	}
+	return names(b.Round)
+}
+
 // Reviewed is the data of deliberatic.reviewed.
 type Reviewed struct {
 	Round    string `json:"round"`
@@ -109,9 +119,6 @@ func (s *step) review(a *action) (any, error) {
 	var body ReviewBody
 	if err := a.decode(&body); err != nil {
 		return nil, err
-	}
-	if len(body.Reason) > MaxText {
-		return nil, tooLarge("reason", MaxText)
 	}
 	if err := s.open(body.Round); err != nil {
 		return nil, err

@@ -25,18 +25,23 @@ const (
 	policyUnanimous = "unanimous"
 )
 
-// SubmitBody is the decoded body of acp.submit.
+// SubmitBody is the body of acp.submit.
 type SubmitBody struct {
-	ProposalID     string // "" when the action's id serves
-	Type           EntryType
-	Domain         string
-	Payload        json.RawMessage
-	Quorum         uint64  // 0 when not given
-	Policy         string  // "", weighted or unanimous
-	Threshold      Decimal // of a weighted quorum
-	ExpiresAt      *Time
-	ExpiresIn      int64  // ms from now, 0 when not given
-	EscalatePolicy string // id of the policy that wants a human at once
+	ProposalID     string          `json:"proposal_id,omitempty"` // "": the action's id serves
+	Type           EntryType       `json:"type"`
+	Domain         string          `json:"domain"`
+	Payload        json.RawMessage `json:"payload"`
+	Quorum         uint64          `json:"quorum,omitempty"`        // responses; 0: not given
+	QuorumPolicy   *PolicyBody     `json:"quorum_policy,omitempty"` // instead of Quorum
+	ExpiresAt      *Time           `json:"expires_at,omitempty"`
+	ExpiresInMS    int64           `json:"expires_in_ms,omitempty"`   // instead of ExpiresAt; 0: not given
+	EscalatePolicy string          `json:"escalate_policy,omitempty"` // id of the policy that wants a human at once
+}
+
+// PolicyBody names a quorum policy other than count.
+type PolicyBody struct {
+	Type      string   `json:"type"`                // weighted or unanimous
+	Threshold *Decimal `json:"threshold,omitempty"` // of a weighted quorum
 }
 
 // DecodeSubmit reads the body of acp.submit. Refusals: malformed,
@@ -105,7 +110,7 @@ func (b *SubmitBody) setQuorum(raw json.RawMessage) (err error) {
 }
 
 func (b *SubmitBody) setPolicy(name string, threshold json.RawMessage) error {
-	b.Policy = name
+	b.QuorumPolicy = &PolicyBody{Type: name}
 	switch name {
 	case policyUnanimous:
 		if threshold != nil {
@@ -113,10 +118,11 @@ func (b *SubmitBody) setPolicy(name string, threshold json.RawMessage) error {
 		}
 		return nil
 	case policyWeighted:
-		var err error
-		if b.Threshold, err = ParseDecimal(string(threshold)); err == nil {
-			_, err = NewWeighted(b.Threshold)
+		least, err := ParseDecimal(string(threshold))
+		if err == nil {
+			_, err = NewWeighted(least)
 		}
+		b.QuorumPolicy.Threshold = &least
 		if err != nil {
 			return machine.Refuse(CodeInvalidQuorum, "give a threshold above 0 as a number", "a weighted quorum of %.64q", threshold)
 		}
@@ -138,19 +144,19 @@ func (b *SubmitBody) setExpiry(at *string, in json.RawMessage) error {
 		if err != nil || n == 0 || n > MaxExpiresIn {
 			return machine.Refuse(machine.CodeOutOfRange, "give whole milliseconds, 1 to ten years", "expires_in_ms is %.64s", in)
 		}
-		b.ExpiresIn = int64(n)
+		b.ExpiresInMS = int64(n)
 	}
 	return nil
 }
 
-// RespondBody is the decoded body of acp.respond.
+// RespondBody is the body of acp.respond. The numbers are in [0, 1].
 type RespondBody struct {
-	ProposalID      string
-	ResponseType    ResponseType
-	Confidence      Decimal
-	Reason          *string
-	DomainAuthority *Decimal // a claim at or below the grant; nil: as granted
-	TrustScore      *Decimal // likewise
+	ProposalID      string       `json:"proposal_id"`
+	ResponseType    ResponseType `json:"response_type"`
+	Confidence      Decimal      `json:"confidence"`
+	Reason          *string      `json:"reason,omitempty"`
+	DomainAuthority *Decimal     `json:"domain_authority,omitempty"` // a claim at or below the grant; nil: as granted
+	TrustScore      *Decimal     `json:"trust_score,omitempty"`      // likewise
 }
 
 // DecodeRespond reads the body of acp.respond. Refusals: malformed,
@@ -206,12 +212,12 @@ func unit(name string, raw json.RawMessage) (*Decimal, error) {
 	return &d, nil
 }
 
-// EscalateBody is the decoded body of acp.escalate.
+// EscalateBody is the body of acp.escalate.
 type EscalateBody struct {
-	ProposalID  string
-	Policy      string // id of the policy that asks for it; "" when a person or agent does
-	Note        string
-	Responsible string // which human or team shall resolve it (§10.3)
+	ProposalID  string `json:"proposal_id"`
+	Policy      string `json:"policy,omitempty"` // id of the policy that asks for it; "" when a person or agent does
+	Note        string `json:"note,omitempty"`
+	Responsible string `json:"responsible,omitempty"` // which human or team shall resolve it (§10.3)
 }
 
 // DecodeEscalate reads the body of acp.escalate. Refusals: malformed, invalid_id.
@@ -244,47 +250,42 @@ func DecodeEscalate(body json.RawMessage) (EscalateBody, error) {
 	return out, checkNote(raw.Note)
 }
 
-// ResolveBody is the decoded body of acp.resolve.
+// ResolveBody is the body of acp.resolve.
 type ResolveBody struct {
-	ProposalID string
-	Outcome    Outcome
-	Note       string
+	ProposalID string  `json:"proposal_id"`
+	Outcome    Outcome `json:"outcome"` // approved or rejected
+	Note       string  `json:"note,omitempty"`
 }
 
 // DecodeResolve reads the body of acp.resolve. Refusals: malformed,
 // invalid_id, invalid_outcome.
 func DecodeResolve(body json.RawMessage) (ResolveBody, error) {
-	var raw struct {
-		ProposalID string  `json:"proposal_id"`
-		Outcome    Outcome `json:"outcome"`
-		Note       string  `json:"note"`
-	}
-	if err := machine.DecodeBody(body, &raw); err != nil {
+	var out ResolveBody
+	if err := machine.DecodeBody(body, &out); err != nil {
 		return ResolveBody{}, err
 	}
-	out := ResolveBody(raw)
-	if err := CheckID(raw.ProposalID); err != nil {
+	if err := CheckID(out.ProposalID); err != nil {
 		return out, err
 	}
-	if raw.Outcome != Approved && raw.Outcome != Rejected {
-		return out, machine.Refuse(CodeInvalidOutcome, "say approved or rejected", "outcome is %.64q", string(raw.Outcome))
+	if out.Outcome != Approved && out.Outcome != Rejected {
+		return out, badOutcome(out.Outcome)
 	}
-	return out, checkNote(raw.Note)
+	return out, checkNote(out.Note)
 }
 
 func malformed(format string, args ...any) error {
 	return machine.Refuse(machine.CodeMalformed, fixSchema, format, args...)
 }
 
-// checkDomain takes 1 to MaxDomain characters without space, control
-// characters and "*", which belongs to grant patterns.
+// checkDomain takes 1 to MaxDomain characters of [A-Za-z0-9._-], as grants do.
 func checkDomain(domain string) error {
-	if n := utf8.RuneCountInString(domain); n == 0 || n > MaxDomain {
-		return malformed("domain has %d characters, 1 to %d are accepted", n, MaxDomain)
+	if len(domain) == 0 || len(domain) > MaxDomain {
+		return malformed("domain has %d characters, 1 to %d are accepted", len(domain), MaxDomain)
 	}
-	for _, r := range domain {
-		if r <= ' ' || r == 0x7f || r == '*' {
-			return malformed("domain %.64q holds %q", domain, r)
+	for i := range len(domain) {
+		c := domain[i]
+		if !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("._-", c) >= 0) {
+			return malformed("domain %.64q holds more than letters, digits, point, dash and underscore", domain)
 		}
 	}
 	return nil
@@ -304,7 +305,7 @@ func checkNote(note string) error {
 	return nil
 }
 
-// ConfigureBody is the decoded body of acp.configure: what is given replaces
+// ConfigureBody is the body of acp.configure: what is given replaces
 // what was set before.
 type ConfigureBody struct {
 	Hypotheses string        `json:"hypotheses,omitempty"` // "auto" or "respond"; "" leaves it

@@ -86,7 +86,7 @@ func DecodeDecisionEvent(raw []byte) (DecisionEvent, error) {
 		VotesFor: r.VotesFor, VotesAgainst: r.VotesAgainst, DecidedAt: r.DecidedAt, Auto: r.Auto,
 	}
 	e.CausedBy, e.Supersedes, e.Escalation, e.Policy = o.extra("caused_by"), o.extra("supersedes"), o.extra("escalation"), o.extra("policy")
-	e.Actor, e.Action, e.PayloadHash = o.extra("actor"), o.extra("action"), o.extra("payload_hash")
+	e.Actor, e.ActionID, e.PayloadHash = o.extra("actor"), o.extra("action_id"), o.extra("payload_hash")
 	return e, o.err
 }
 

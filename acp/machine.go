@@ -272,7 +272,7 @@ func (m *Machine) configure(s store, _ machine.Ctx, a machine.Action, b Configur
 	if err := s.putConfig(c); err != nil {
 		return nil, nil, err
 	}
-	return c, []machine.Event{{Type: "acp.configured", Subject: a.Actor, Data: map[string]any{"config": c, "actor": a.Actor, "action": a.ID}}}, nil
+	return c, []machine.Event{{Type: "acp.configured", Subject: a.Actor, Data: configuredEvent{a.Actor, a.ID, c}}}, nil
 }
 
 // Due implements machine.Machine: it resolves what expired before now. What

@@ -9,7 +9,7 @@ type submittedEvent struct {
 	Type        EntryType `json:"type"`
 	Domain      string    `json:"domain"`
 	Actor       string    `json:"actor"`
-	Action      string    `json:"action"`
+	ActionID    string    `json:"action_id"`
 	Quorum      uint64    `json:"quorum"`
 	Policy      string    `json:"quorum_policy,omitempty"`
 	Threshold   string    `json:"threshold,omitempty"`
@@ -19,7 +19,7 @@ type submittedEvent struct {
 
 func (p *record) submitted() submittedEvent {
 	e := submittedEvent{
-		ProposalID: p.ID, Type: p.Type, Domain: p.Domain, Actor: p.Author, Action: p.ID, Quorum: p.Quorum,
+		ProposalID: p.ID, Type: p.Type, Domain: p.Domain, Actor: p.Author, ActionID: p.ID, Quorum: p.Quorum,
 		Policy: p.Policy, ExpiresAt: p.state().ExpiresAt, PayloadHash: p.PayloadHash,
 	}
 	if p.Threshold != nil {
@@ -31,7 +31,7 @@ func (p *record) submitted() submittedEvent {
 type respondedEvent struct {
 	ProposalID      string       `json:"proposal_id"`
 	Actor           string       `json:"actor"`
-	Action          string       `json:"action"`
+	ActionID        string       `json:"action_id"`
 	ResponseType    ResponseType `json:"response_type"`
 	Confidence      string       `json:"confidence"`
 	DomainAuthority string       `json:"domain_authority"`
@@ -44,8 +44,14 @@ type respondedEvent struct {
 
 func responded(p *record, r Response, action string) respondedEvent {
 	return respondedEvent{
-		ProposalID: p.ID, Actor: r.ParticipantID, Action: action, ResponseType: r.ResponseType,
+		ProposalID: p.ID, Actor: r.ParticipantID, ActionID: action, ResponseType: r.ResponseType,
 		Confidence: r.Confidence.String(), DomainAuthority: r.DomainAuthority.String(), TrustScore: r.TrustScore.String(),
 		Weight: r.Weight.String(), Reason: r.Reason, Responses: p.Responses, PayloadHash: p.PayloadHash,
 	}
+}
+
+type configuredEvent struct {
+	Actor    string `json:"actor"`
+	ActionID string `json:"action_id"`
+	config
 }

@@ -59,7 +59,7 @@ type escalation struct {
 // keptResponse is a response with its place in the order of arrival.
 type keptResponse struct {
 	N        uint64   `json:"n"`
-	Action   string   `json:"action"`
+	ActionID string   `json:"action_id"`
 	Response Response `json:"response"`
 }
 
@@ -97,25 +97,26 @@ func newRecord(s store, ctx machine.Ctx, a machine.Action, b SubmitBody, c confi
 	}
 	p := &record{
 		ID: a.ID, Type: b.Type, Domain: b.Domain, Author: a.Actor, Status: Pending,
-		Quorum: max(1, b.Quorum), Policy: b.Policy, Created: ctx.Now, PayloadHash: hash,
+		Quorum: max(1, b.Quorum), Created: ctx.Now, PayloadHash: hash,
+	}
+	if b.QuorumPolicy != nil {
+		p.Policy, p.Threshold = b.QuorumPolicy.Type, b.QuorumPolicy.Threshold
 	}
 	switch {
 	case b.ExpiresAt != nil:
 		p.Expires = b.ExpiresAt.Stamp()
-	case b.ExpiresIn != 0:
-		p.Expires = ctx.Now + machine.Stamp(b.ExpiresIn)
+	case b.ExpiresInMS != 0:
+		p.Expires = ctx.Now + machine.Stamp(b.ExpiresInMS)
 	}
 	if b.ExpiresAt != nil && p.Expires <= ctx.Now || int64(p.Expires) > maxExpiresAt {
 		return nil, machine.Refuse(machine.CodeOutOfRange, "give a time that is still to come", "expires_at is %s, it is %s now", At(p.Expires), At(ctx.Now))
 	}
 	switch {
 	case b.Type == Observation, b.Type == Hypothesis && c.Hypotheses != hypothesesRespond:
-		p.Policy, p.Expires = "", 0 // resolves now
+		p.Policy, p.Threshold, p.Expires = "", nil, 0 // resolves now
 	case b.Type == Hypothesis:
-		p.Policy, p.Quorum = "", 1
-	case b.Policy == policyWeighted:
-		p.Threshold = &b.Threshold
-	case b.Policy == policyUnanimous:
+		p.Policy, p.Threshold, p.Quorum = "", nil, 1
+	case p.Policy == policyUnanimous:
 		return p, s.fixParticipants(ctx, p)
 	}
 	return p, nil
@@ -177,7 +178,7 @@ func (p *record) result(weight string) Result {
 // it about, empty when time did.
 func (s store) decide(ctx machine.Ctx, p *record, state *State, a machine.Action) (machine.Event, error) {
 	d := state.Decision(p.ID, p.Domain, len(p.Decisions))
-	d.Action, d.PayloadHash = a.ID, p.PayloadHash
+	d.ActionID, d.PayloadHash = a.ID, p.PayloadHash
 	if d.Trigger == ByHand {
 		d.Actor = a.Actor
 	}
@@ -332,7 +333,7 @@ func (s store) hasResponded(id, participant string) (bool, error) {
 }
 
 func (s store) putResponse(p *record, r Response, action string) error {
-	return s.save("r/"+p.ID+nul+r.ParticipantID, keptResponse{N: p.Responses, Action: action, Response: r})
+	return s.save("r/"+p.ID+nul+r.ParticipantID, keptResponse{N: p.Responses, ActionID: action, Response: r})
 }
 
 func (s store) eligible(id, participant string) (bool, error) {

@@ -98,10 +98,14 @@ func (s *State) Resolve(outcome Outcome, now Time) error {
 	case s.Status != Escalated:
 		return machine.Refuse(CodeIllegalTransition, "only an escalated proposal is resolved by hand", "the proposal is %s", s.Status)
 	case outcome != Approved && outcome != Rejected:
-		return machine.Refuse(CodeInvalidOutcome, "say approved or rejected", "outcome is %.64q", string(outcome))
+		return badOutcome(outcome)
 	}
 	s.close(outcome, ByHand, now)
 	return nil
+}
+
+func badOutcome(got Outcome) error {
+	return machine.Refuse(CodeInvalidOutcome, "say approved or rejected", "outcome is %.64q", string(got))
 }
 
 // AutoResolve approves an observation or a hypothesis on submission: trigger

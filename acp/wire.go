@@ -123,7 +123,7 @@ type DecisionEvent struct {
 	Escalation  string `json:"escalation,omitempty"`   // why it was escalated: tie, manual, policy (§10.3)
 	Policy      string `json:"policy,omitempty"`       // id of the policy that escalated it
 	Actor       string `json:"actor,omitempty"`        // who escalated or resolved by hand
-	Action      string `json:"action,omitempty"`       // id of the signed action that brought the decision about; absent when time did
+	ActionID    string `json:"action_id,omitempty"`    // id of the signed action that brought the decision about; absent when time did
 	PayloadHash string `json:"payload_hash,omitempty"` // hex SHA-256 of the payload's canonical JSON
 }
 

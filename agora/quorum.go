@@ -148,6 +148,9 @@ func parseFraction(raw json.RawMessage) (Quorum, bool) {
 			return Quorum{}, false
 		}
 		num, den, _ := strings.Cut(text, "/")
+		if strings.Trim(num+den, "0123456789") != "" || strings.HasPrefix(num, "0") || strings.HasPrefix(den, "0") {
+			return Quorum{}, false
+		}
 		return rational(json.RawMessage(num), json.RawMessage(den))
 	case '{':
 		var w struct {

@@ -44,7 +44,7 @@
 //     not worth verifying. The frame's sender should be its signer: nothing
 //     else is ever relayed, and buffers are bounded per sender by it.
 //  2. after each of these takes [Engine.Ready] while [Engine.HasReady], and in
-//     this order: signs Votes into frames with [Sign]; stores these frames and
+//     this order: signs Votes into frames with [Committee.Sign]; stores these frames and
 //     Prepared so that they survive a crash (fsync); calls [Engine.Advance] with
 //     the stored frames; sends them to every other member. One frame and one
 //     fsync may serve many instances.

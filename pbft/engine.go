@@ -83,7 +83,7 @@ type Engine struct {
 
 	fresh  []uint64 // views in which a commit was filed since the last look
 	ready  Ready    // collected since the last Ready
-	handed Ready    // handed out and not advanced yet
+	handed []Vote   // handed out and not advanced yet
 }
 
 // ownVote is a vote this replica has decided to cast; stored once a frame
@@ -174,24 +174,35 @@ func (e *Engine) valid(d Digest) bool {
 // error joins why votes were refused; it is nil when all were counted. A
 // refused vote never keeps the frame's other votes from being counted.
 func (e *Engine) Step(v Verified) error {
-	if v.frame == nil || v.frame.domain != e.domain {
-		return machine.Refuse(CodeOtherDomain, "", "the frame is of another genesis, generation or epoch")
-	}
-	if v.frame.signer == e.self {
-		return e.stepOwn(v)
-	}
-	if e.cert != nil {
-		e.answer(v.frame)
-	}
 	var errs []error
 	for i := range v.votes {
 		if v.votes[i].Key == e.key {
-			if err := e.count(v.frame, v.votes[i]); err != nil {
-				errs = append(errs, err)
-			}
+			errs = append(errs, e.StepVote(v, i))
 		}
 	}
-	return errors.Join(append(errs, e.advance())...)
+	if v.frame == nil || v.frame.domain != e.domain {
+		errs = append(errs, machine.Refuse(CodeOtherDomain, "", "the frame is of another genesis, generation or epoch"))
+	}
+	return errors.Join(errs...)
+}
+
+// StepVote is [Engine.Step] for the vote at one index of the frame, for
+// callers who sort the votes of a frame by instance themselves.
+func (e *Engine) StepVote(v Verified, i int) error {
+	if v.frame == nil || v.frame.domain != e.domain {
+		return machine.Refuse(CodeOtherDomain, "", "the frame is of another genesis, generation or epoch")
+	}
+	if v.votes[i].Key != e.key {
+		return machine.Refuse(CodeOtherInstance, "", "the vote is of another instance")
+	}
+	if v.frame.signer == e.self {
+		return e.stepOwn(v.votes[i])
+	}
+	if e.cert != nil {
+		e.answer(v.frame.signer)
+	}
+	refused := e.count(v.frame, v.votes[i])
+	return errors.Join(refused, e.advance())
 }
 
 // count files one vote of another member.
@@ -249,26 +260,28 @@ func (e *Engine) compare(from int, held *cast, again cast) error {
 // Wants reports whether a frame, not verified yet, could matter here: callers
 // drop what cannot before paying for its verification.
 func (e *Engine) Wants(f *Frame) bool {
-	if f.domain != e.domain || f.signer < 0 || f.signer >= len(e.votes) || f.signer == e.self {
-		return false
-	}
-	b := &e.votes[f.signer]
 	for i := range f.votes {
-		v := &f.votes[i]
-		if v.Key != e.key || v.Phase > ViewChange {
-			continue
-		}
-		if held := b.find(v.slot()); held != nil {
-			if !b.guilty && !held.vote.same(*v) {
-				return true
-			}
-			continue
-		}
-		if e.cert == nil && e.useful(v) {
+		if f.votes[i].Key == e.key && e.WantsVote(f, i) {
 			return true
 		}
 	}
-	return e.cert != nil && f.Holds(e.key) && e.mayAnswer(f.signer)
+	return false
+}
+
+// WantsVote is [Engine.Wants] for the vote at one index of the frame.
+func (e *Engine) WantsVote(f *Frame, i int) bool {
+	v := &f.votes[i]
+	if v.Key != e.key || f.domain != e.domain || f.signer < 0 || f.signer >= len(e.votes) || f.signer == e.self || v.Phase > ViewChange {
+		return false
+	}
+	if e.cert != nil && e.mayAnswer(f.signer) {
+		return true
+	}
+	b := &e.votes[f.signer]
+	if held := b.find(v.slot()); held != nil {
+		return !b.guilty && !held.vote.same(*v)
+	}
+	return e.cert == nil && e.useful(v)
 }
 
 // useful reports whether a vote in an empty slot can change what is undecided.
@@ -323,38 +336,46 @@ func (e *Engine) mayAnswer(member int) bool {
 }
 
 // answer sends the certificate to a member who still votes.
-func (e *Engine) answer(f *Frame) {
-	if f.Holds(e.key) && e.mayAnswer(f.signer) {
-		e.answered[f.signer] = e.now
-		e.ready.Answers = append(e.ready.Answers, f.signer)
+func (e *Engine) answer(member int) {
+	if e.mayAnswer(member) {
+		e.answered[member] = e.now
+		e.ready.Answers = append(e.ready.Answers, member)
 	}
 }
 
 // HasReady reports whether there is something to do.
 func (e *Engine) HasReady() bool {
 	r := &e.ready
-	return len(r.Votes)+len(r.Resend)+len(r.Answers)+len(r.Guilt) > 0 || r.Decided != nil
+	return len(r.Votes) > 0 && len(e.handed) == 0 || len(r.Resend)+len(r.Answers)+len(r.Guilt) > 0 || r.Decided != nil
 }
 
-// Ready hands out what to do now. Call [Engine.Advance] when it is done and
-// before the next Ready; steps and ticks may come between.
+// Ready hands out what to do now. Votes that it hands out are followed by
+// [Engine.Advance] once they are stored; until then it hands out no others,
+// but steps, ticks and the rest of Ready go on.
 func (e *Engine) Ready() Ready {
-	e.handed, e.ready = e.ready, Ready{}
-	return e.handed
+	r := e.ready
+	e.ready = Ready{}
+	if len(e.handed) > 0 {
+		e.ready.Votes, e.ready.Prepared = r.Votes, r.Prepared
+		r.Votes, r.Prepared = nil, nil
+		return r
+	}
+	e.handed = r.Votes
+	return r
 }
 
-// Advance says that what [Engine.Ready] handed out is done, with the frames that
-// hold its votes, now stored. It errs when a vote is missing from them or a
-// frame is not this replica's: the caller then did not store what it was told to.
+// Advance takes the frames that hold the votes handed out, now stored. It errs
+// when a vote is missing from them or a frame is not this replica's: the
+// caller then did not store what it was told to.
 func (e *Engine) Advance(stored ...Verified) error {
-	done := e.handed
-	e.handed = Ready{}
+	handed := e.handed
+	e.handed = nil
 	for _, v := range stored {
 		if err := e.keep(v); err != nil {
 			return err
 		}
 	}
-	for _, v := range done.Votes {
+	for _, v := range handed {
 		if !e.own[v.slot()].stored {
 			return machine.Refuse(CodeCorrupt, "store and return every vote of Ready", "the %s of view %d is missing", v.Phase, v.View)
 		}

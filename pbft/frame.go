@@ -77,6 +77,16 @@ func Sign(d Domain, signer int, votes []Vote, key ed25519.PrivateKey) *Frame {
 	return f
 }
 
+// Sign is the function of that name for a member of the committee; what it
+// signed itself needs no verification. It errs when key is not the member's.
+func (c *Committee) Sign(d Domain, signer int, votes []Vote, key ed25519.PrivateKey) (Verified, error) {
+	if signer < 0 || signer >= c.N() || d.Epoch != c.epoch || c.Key(signer) != [32]byte(key.Public().(ed25519.PublicKey)) {
+		return Verified{}, machine.Refuse(CodeNotMember, "", "the key is not that of member %d in epoch %d", signer, d.Epoch)
+	}
+	f := Sign(d, signer, votes, key)
+	return Verified{frame: f, votes: c.justify(f)}, nil
+}
+
 func hashesOf(votes []Vote) []Digest {
 	out := make([]Digest, len(votes))
 	for i := range votes {

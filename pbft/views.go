@@ -193,19 +193,14 @@ func (e *Engine) tryDecide() error {
 	return nil
 }
 
-// stepOwn refuses this replica's own frames when they come back from others.
-func (e *Engine) stepOwn(v Verified) error {
-	for i := range v.votes {
-		vote := &v.votes[i]
-		if vote.Key != e.key {
-			continue
-		}
-		if mine, ok := e.own[vote.slot()]; ok && !mine.same(vote.Vote) || !ok && vote.View+window >= e.view {
-			return machine.Refuse(CodeEquivocation, "see that no other process uses this node's key",
-				"a %s of view %d signed by this replica's key that it did not cast", vote.Phase, vote.View)
-		}
+// stepOwn refuses this replica's own votes when they come back from others.
+func (e *Engine) stepOwn(v verifiedVote) error {
+	mine, ok := e.own[v.slot()]
+	if ok && !mine.same(v.Vote) || !ok && v.View+window >= e.view {
+		return machine.Refuse(CodeEquivocation, "see that no other process uses this node's key",
+			"a %s of view %d signed by this replica's key that it did not cast", v.Phase, v.View)
 	}
-	return machine.Refuse(CodeDuplicate, "", "this replica's own frame")
+	return machine.Refuse(CodeDuplicate, "", "this replica's own vote")
 }
 
 // keep files a stored frame of this replica.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/deliberd/deliberd/machine/machinetest"
 )
 
@@ -81,4 +83,30 @@ func TestMalformedBodiesAreRefusedByTheMachine(t *testing.T) {
 	}
 	c.Refused("out_of_range", "op0", KindInvite, Invite{Key: keyOf(t, "x").Public().X(), Role: RoleVoter, ExpiresInMS: MaxExpiryMS + 1})
 	c.Refused("unknown_kind", "op0", "cluster.dissolve", struct{}{})
+}
+
+func FuzzSchemasAndDecodersAgree(f *testing.F) {
+	x, node := keyOf(f, "x").Public().X(), nodeID(f, "x")
+	decoders := []struct {
+		name   string
+		decode func(json.RawMessage) error
+		text   string
+	}{
+		{KindInvite, decoder[Invite], `{"key":"` + x + `","role":"voter","expires_in_ms":1000,"operator":"op0"}`},
+		{KindApprove, decoder[Approve], `{"change":"01KE0000000000000000000001"}`},
+		{KindJoin, decoder[Join], `{"invitation":"` + x + `","role":"observer","pbft_key":"` + x + `","attest_key":"` + x + `","addrs":["/ip4/1.2.3.4"],"proof":"` + strings.Repeat("h", 90) + ".." + strings.Repeat("s", 86) + `"}`},
+		{KindReady, decoder[Ready], `{}`},
+		{KindRemove, decoder[Remove], `{"node":"` + node + `"}`},
+		{KindAddress, decoder[Address], `{"addrs":["/a","/b"]}`},
+		{"cluster.invitations", decoder[invitationsParams], `{"state":"used"}`},
+	}
+	var schemas []*jsonschema.Schema
+	for i, d := range decoders {
+		schemas = append(schemas, machinetest.Schema(f, schemaOf(d.name)))
+		f.Add(uint8(i), []byte(d.text))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
+		i := int(which) % len(decoders)
+		machinetest.AgreeOn(t, schemas[i], decoders[i].decode, text)
+	})
 }

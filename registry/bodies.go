@@ -3,7 +3,6 @@ package registry
 import (
 	"embed"
 	"encoding/json"
-	"errors"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -96,21 +95,18 @@ var (
 // ValidID reports whether id has the shape of a principal's id.
 func ValidID(id string) bool { return idPattern.MatchString(id) }
 
-// body is a decoded body that can judge its own shape: "" or what is wrong.
-type body interface{ shape() string }
+// body is a decoded body that can judge its own shape: nil or why not.
+type body interface{ shape() *machine.Refusal }
 
 // decode reads a body strictly and checks its shape: what the kind's schema
 // accepts, and nothing else.
 func decode[T body](raw json.RawMessage) (T, error) {
 	var b T
 	if err := canon.DecodeExact(raw, &b); err != nil {
-		if r, ok := rangeRefusal(err); ok {
-			return b, r
-		}
 		return b, malformed("%v", err)
 	}
-	if wrong := b.shape(); wrong != "" {
-		return b, malformed("%s", wrong)
+	if r := b.shape(); r != nil {
+		return b, r
 	}
 	return b, nil
 }
@@ -119,72 +115,71 @@ func malformed(format string, args ...any) *machine.Refusal {
 	return machine.Refuse(machine.CodeMalformed, "send what the kind's schema describes", format, args...)
 }
 
-// rangeRefusal finds the refusal of a number out of its range under a decoder's error.
-func rangeRefusal(err error) (*machine.Refusal, bool) {
-	var out *outOfRange
-	if !errors.As(err, &out) {
-		return nil, false
-	}
-	return machine.Refuse(machine.CodeOutOfRange, "write a decimal from 0 to 1", "%s is not in [0, 1]", out.literal), true
-}
-
-func (b Register) shape() string {
+func (b Register) shape() *machine.Refusal {
 	switch {
 	case !ValidID(b.ID):
-		return "id is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -"
+		return malformed("id is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -")
 	case b.Kind != machine.Agent && b.Kind != machine.Human:
-		return "kind is neither agent nor human"
+		return malformed("kind is neither agent nor human")
 	case b.Name != "" && !validText(b.Name, 128):
-		return "name is longer than 128 characters or holds a control character"
+		return malformed("name is longer than 128 characters or holds a control character")
 	}
 	return keyShape(b.JWK, b.Proof)
 }
 
-func (b Rotate) shape() string {
+func (b Rotate) shape() *machine.Refusal {
 	if !ValidID(b.ID) {
-		return "id is not the id of a principal"
+		return malformed("id is not the id of a principal")
 	}
 	return keyShape(b.JWK, b.Proof)
 }
 
-func (b Revoke) shape() string {
+func (b Revoke) shape() *machine.Refusal {
 	switch {
 	case !ValidID(b.ID):
-		return "id is not the id of a principal"
+		return malformed("id is not the id of a principal")
 	case b.KID != "" && !kidPattern.MatchString(b.KID):
-		return "kid is not an RFC 7638 thumbprint"
+		return malformed("kid is not an RFC 7638 thumbprint")
 	case !validText(b.Reason, 512):
-		return "reason is empty, longer than 512 characters or holds a control character"
+		return malformed("reason is empty, longer than 512 characters or holds a control character")
 	}
-	return ""
+	return nil
 }
 
-func (b Grant) shape() string { return patternShape(b.Principal, b.Pattern) }
+func (b Grant) shape() *machine.Refusal {
+	if r := patternShape(b.Principal, b.Pattern); r != nil {
+		return r
+	}
+	if r := b.Authority.shape("authority"); r != nil {
+		return r
+	}
+	return b.Trust.shape("trust")
+}
 
-func (b Ungrant) shape() string { return patternShape(b.Principal, b.Pattern) }
+func (b Ungrant) shape() *machine.Refusal { return patternShape(b.Principal, b.Pattern) }
 
-func patternShape(principal, pattern string) string {
+func patternShape(principal, pattern string) *machine.Refusal {
 	switch {
 	case !ValidID(principal):
-		return "principal is not the id of a principal"
+		return malformed("principal is not the id of a principal")
 	case !ValidPattern(pattern):
-		return `pattern is not a domain, a domain with ".*", or "*"`
+		return malformed(`pattern is not a domain, a domain with ".*", or "*"`)
 	}
-	return ""
+	return nil
 }
 
 // keyShape judges what a schema can judge; whether the key is a good one is
 // [sign.JWK.Public]'s to say.
-func keyShape(jwk sign.JWK, proof string) string {
+func keyShape(jwk sign.JWK, proof string) *machine.Refusal {
 	switch {
 	case jwk.Kty != "OKP" || jwk.Crv != "Ed25519" || !kidPattern.MatchString(jwk.X):
-		return "jwk is not an Ed25519 JWK: kty OKP, crv Ed25519, x of 43 base64url characters"
+		return malformed("jwk is not an Ed25519 JWK: kty OKP, crv Ed25519, x of 43 base64url characters")
 	case jwk.KID != "" && !kidPattern.MatchString(jwk.KID):
-		return "jwk.kid is not an RFC 7638 thumbprint"
+		return malformed("jwk.kid is not an RFC 7638 thumbprint")
 	case !jwsPattern.MatchString(proof):
-		return "proof is not a detached compact JWS (header..signature)"
+		return malformed("proof is not a detached compact JWS (header..signature)")
 	}
-	return ""
+	return nil
 }
 
 // validText reports whether s has 1 to most characters, none of them a control character.

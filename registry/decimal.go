@@ -6,6 +6,8 @@ import (
 	"regexp"
 
 	"github.com/cockroachdb/apd/v3"
+
+	"github.com/deliberd/deliberd/machine"
 )
 
 // Decimal is an exact decimal in [0, 1] as it was written: a JSON number
@@ -29,40 +31,45 @@ func (d Decimal) MarshalJSON() ([]byte, error) {
 	return []byte(d.literal), nil
 }
 
-// outOfRange is a number outside [0, 1].
-type outOfRange struct{ literal string }
-
-func (e *outOfRange) Error() string { return e.literal + " is not in [0, 1]" }
-
 var (
 	// unit is what a string may hold: no sign, no exponent, a digit before the point.
 	unit    = regexp.MustCompile(`^(0(\.[0-9]{1,18})?|1(\.0{1,18})?)$`)
 	decimal = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40})?$`)
 )
 
-// UnmarshalJSON reads a JSON number or string in [0, 1].
+// UnmarshalJSON reads a JSON number, or a string that holds a decimal; shape
+// judges the range.
 func (d *Decimal) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return err
 		}
-		if !unit.MatchString(s) {
-			if decimal.MatchString(s) {
-				return &outOfRange{s}
-			}
-			return fmt.Errorf("%q is not a decimal of at most 18 places", s)
+		if !decimal.MatchString(s) {
+			return fmt.Errorf("%.40q is not a decimal", s)
 		}
 		*d = Decimal{literal: s, quoted: true}
 		return nil
 	}
-	n, _, err := apd.NewFromString(string(raw))
-	if err != nil || n.Form != apd.Finite {
+	var n json.Number
+	if err := json.Unmarshal(raw, &n); err != nil || n == "" {
 		return fmt.Errorf("%.40s is not a decimal", raw)
 	}
-	if n.Negative || n.Cmp(apd.New(1, 0)) > 0 {
-		return &outOfRange{string(raw)}
-	}
 	*d = Decimal{literal: string(raw)}
+	return nil
+}
+
+// shape refuses what is outside [0, 1], and a string with more than 18 places
+// or another spelling than a JSON number without exponent has.
+func (d Decimal) shape(name string) *machine.Refusal {
+	n, _, err := apd.NewFromString(d.literal)
+	switch {
+	case err != nil:
+		return malformed("%s is missing", name)
+	case n.Negative || n.Cmp(apd.New(1, 0)) > 0:
+		return machine.Refuse(machine.CodeOutOfRange, "write a decimal from 0 to 1", "%s is %s", name, d.literal)
+	case d.quoted && !unit.MatchString(d.literal):
+		return malformed("%s is not a decimal like 0.75 with at most 18 places", name)
+	}
 	return nil
 }

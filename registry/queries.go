@@ -48,11 +48,11 @@ type getParams struct {
 	ID string `json:"id"`
 }
 
-func (p getParams) shape() string {
+func (p getParams) shape() *machine.Refusal {
 	if !ValidID(p.ID) {
-		return "id is not the id of a principal"
+		return malformed("id is not the id of a principal")
 	}
-	return ""
+	return nil
 }
 
 type listParams struct {
@@ -63,12 +63,12 @@ type listParams struct {
 	Limit    int                   `json:"limit,omitempty"`
 }
 
-func (p listParams) shape() string {
+func (p listParams) shape() *machine.Refusal {
 	switch {
 	case p.Kind != "" && p.Kind != machine.Agent && p.Kind != machine.Human && p.Kind != machine.Operator:
-		return "kind is none of agent, human, operator"
+		return malformed("kind is none of agent, human, operator")
 	case p.Operator != "" && !ValidID(p.Operator):
-		return "operator is not the id of a principal"
+		return malformed("operator is not the id of a principal")
 	}
 	return pageShape(p.Domain, p.After, p.Limit)
 }
@@ -80,23 +80,23 @@ type grantsParams struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
-func (p grantsParams) shape() string {
+func (p grantsParams) shape() *machine.Refusal {
 	if p.Principal != "" && !ValidID(p.Principal) {
-		return "principal is not the id of a principal"
+		return malformed("principal is not the id of a principal")
 	}
 	return pageShape(p.Domain, p.After, p.Limit)
 }
 
-func pageShape(domain, after string, limit int) string {
+func pageShape(domain, after string, limit int) *machine.Refusal {
 	switch {
 	case domain != "" && !ValidDomain(domain):
-		return "domain is not 1 to 128 characters of A-Z a-z 0-9 . _ -"
+		return malformed("domain is not 1 to 128 characters of A-Z a-z 0-9 . _ -")
 	case after != "" && !ValidID(after):
-		return "after is not the id of a principal"
+		return malformed("after is not the id of a principal")
 	case limit < 0 || limit > MaxLimit:
-		return "limit is not 1 to 500"
+		return malformed("limit is not 1 to 500")
 	}
-	return ""
+	return nil
 }
 
 func params[T body](raw json.RawMessage) (T, error) {

@@ -55,3 +55,22 @@ func Agree(t testing.TB, schema json.RawMessage, decode func(json.RawMessage) er
 		}
 	}
 }
+
+// AgreeOn fails the test when a schema accepts a text that the decoder
+// refuses, or the other way round. It is for fuzz targets: a text that is no
+// JSON is skipped.
+func AgreeOn(t testing.TB, s *jsonschema.Schema, decode func(json.RawMessage) error, text []byte) {
+	t.Helper()
+	raw, err := canon.Canonicalize(text)
+	if err != nil || canon.CheckIntegers(raw) != nil {
+		return
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	schema, decoder := s.Validate(doc), decode(raw)
+	if (schema == nil) != (decoder == nil) {
+		t.Fatalf("%s\nschema: %v\ndecoder: %v", raw, schema, decoder)
+	}
+}

@@ -370,7 +370,7 @@ func decodeWire(kind string, text []byte) (err error) {
 }
 
 // wireSchemas compiles Appendix B twice: without and with asserted formats.
-func wireSchemas(t *testing.T) map[string][2]*jsonschema.Schema {
+func wireSchemas(t testing.TB) map[string][2]*jsonschema.Schema {
 	at := map[string]string{
 		"proposal":       "https://acp-protocol.org/v1/proposal",
 		"response":       "https://acp-protocol.org/v1/proposal#/$defs/Response",
@@ -393,7 +393,7 @@ func wireSchemas(t *testing.T) map[string][2]*jsonschema.Schema {
 	return out
 }
 
-func newCompiler(t *testing.T, formats bool, names ...string) *jsonschema.Compiler {
+func newCompiler(t testing.TB, formats bool, names ...string) *jsonschema.Compiler {
 	t.Helper()
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{})

@@ -40,23 +40,40 @@ func (h *Host) HandleFrames(proto string, f func(from string, frame []byte) erro
 // next one. It errs with [CodeQueueFull] when more than 4,096 frames or 32 MiB
 // wait. The queue keeps frame.
 func (h *Host) Send(id, proto string, frame []byte) error {
-	p, err := parsePeer(id)
+	q, err := h.queueTo(id, proto)
 	if err != nil {
 		return err
 	}
+	return q.add(frame, false)
+}
+
+// SendLatest is Send for frames of which only the newest matters: it takes
+// the place of those that wait.
+func (h *Host) SendLatest(id, proto string, frame []byte) error {
+	q, err := h.queueTo(id, proto)
+	if err != nil {
+		return err
+	}
+	return q.add(frame, true)
+}
+
+func (h *Host) queueTo(id, proto string) (*queue, error) {
+	p, err := parsePeer(id)
+	if err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	q := h.queues[route{p, proto}]
 	if q == nil {
 		if h.closed {
-			h.mu.Unlock()
-			return machine.Refuse(CodeUnreachable, "", "this node is stopping")
+			return nil, machine.Refuse(CodeUnreachable, "", "this node is stopping")
 		}
 		q = &queue{h: h, to: route{p, proto}, wake: make(chan struct{}, 1)}
 		h.queues[q.to] = q
 		h.wg.Go(q.run)
 	}
-	h.mu.Unlock()
-	return q.add(frame)
+	return q, nil
 }
 
 // queue is the frames that wait for one peer on one protocol.
@@ -70,8 +87,11 @@ type queue struct {
 	bytes  int
 }
 
-func (q *queue) add(frame []byte) error {
+func (q *queue) add(frame []byte, only bool) error {
 	q.mu.Lock()
+	if only {
+		q.frames, q.bytes = nil, 0
+	}
 	if len(q.frames) >= maxQueued || q.bytes+len(frame) > maxQueuedBytes {
 		q.mu.Unlock()
 		return machine.Refuse(CodeQueueFull, "", "%d frames to %s wait already", maxQueued, q.to.peer)

@@ -95,15 +95,10 @@ type Config struct {
 	// Guard rules over the raft plane; nil: [guard.Voters] of raft's
 	// configuration and the target set by Reconcile.
 	Guard guard.Guard
-	// Led, when not nil, makes durable that this node leads a term before it
-	// sends anything in it.
-	Led func(generation, term uint64) error
 
 	// OnApplied hears the outcomes of each committed batch, in order, after
 	// the transaction. The log waits for it.
 	OnApplied func([]Outcome)
-	// OnLeader hears when this node begins or ceases to lead.
-	OnLeader func(leading bool, term uint64)
 	// OnProgress hears how far a catch-up is.
 	OnProgress func(Progress)
 	// OnFatal hears why this node has stopped applying, once. The caller
@@ -162,6 +157,7 @@ type Status struct {
 	Stamp      machine.Stamp
 	Voters     []string // raft's configuration, ascending
 	CaughtUp   bool     // has a leader, and had applied all it knew of a moment ago
+	Removed    bool     // a committed configuration has left this node out
 	Fatal      error
 }
 

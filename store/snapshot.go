@@ -87,12 +87,10 @@ func (s *Snapshot) Release() {
 const loadBatch = 20000
 
 // Replace reads a state stream into a fresh file, checks it to the last byte
-// and puts it in the place of the state, keeping the local space. plan, when
-// not nil, writes to the local space of the fresh file, so that what it plans
-// takes effect together with the new state or not at all; it sees both.
-// On an error the old state stays. A stream that is not canonical is refused
-// with [CodeBadStream].
-func (s *Store) Replace(r io.Reader, plan func(state, local machine.Tx) error) (Sum, error) {
+// and puts it in the place of the state, keeping the local space. On an error
+// the old state stays. A stream that is not canonical is refused with
+// [CodeBadStream]. Readers go on with the state they have begun to read.
+func (s *Store) Replace(r io.Reader) (Sum, error) {
 	s.swap.Lock()
 	defer s.swap.Unlock()
 	path := filepath.Join(s.dir, freshName)
@@ -103,18 +101,15 @@ func (s *Store) Replace(r io.Reader, plan func(state, local machine.Tx) error) (
 	if err != nil {
 		return Sum{}, err
 	}
-	sum, err := s.fill(db, r, plan)
+	sum, err := s.fill(db, r)
 	if err != nil {
 		return Sum{}, errors.Join(err, db.Close(), os.Remove(path))
 	}
-	if err := s.install(db, path); err != nil {
-		return Sum{}, err
-	}
-	return sum, nil
+	return sum, s.install(db, path)
 }
 
 // fill loads the stream, copies the local space and makes the file durable.
-func (s *Store) fill(db *bbolt.DB, r io.Reader, plan func(state, local machine.Tx) error) (Sum, error) {
+func (s *Store) fill(db *bbolt.DB, r io.Reader) (Sum, error) {
 	db.NoSync = true // nobody relies on the file before the sync below
 	load := loader{db: db}
 	sum, err := ReadStream(r, load.put)
@@ -123,13 +118,9 @@ func (s *Store) fill(db *bbolt.DB, r io.Reader, plan func(state, local machine.T
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		local := boltTx{tx.Bucket(bucketLocal)}
-		err := s.Local(func(old machine.Tx) error {
+		return s.Local(func(old machine.Tx) error {
 			return old.Range(nil, nil, func(k, v []byte) (bool, error) { return true, local.Put(k, v) })
 		})
-		if err != nil || plan == nil {
-			return err
-		}
-		return plan(boltTx{tx.Bucket(bucketState)}, local)
 	})
 	if err != nil {
 		return Sum{}, err

@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"time"
+	"github.com/hashicorp/raft"
 
 	"github.com/deliberd/deliberd/machine"
 )
@@ -9,19 +9,11 @@ import (
 // CodeNotVoter is the refusal of a peer that may not speak to raft.
 const CodeNotVoter = "not_voter"
 
-// Entry is one entry of raft's log. Its index follows from its place.
-type Entry struct {
-	Term uint64
-	Type uint8     // raft.LogType
-	At   time.Time // when the leader appended it; zero if unknown
-	Data []byte
-}
-
 // Append is an AppendEntries request; without entries and previous entry, a
 // heartbeat.
 type Append struct {
 	Term, Prev, PrevTerm, Commit uint64
-	Entries                      []Entry
+	Entries                      []*raft.Log // indexes follow from Prev
 	Seal                         []byte
 }
 

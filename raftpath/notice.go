@@ -1,0 +1,80 @@
+package raftpath
+
+import (
+	"github.com/hashicorp/raft"
+
+	"github.com/deliberd/deliberd/p2p"
+	"github.com/deliberd/deliberd/raftpath/guard"
+)
+
+// announce tells the other voters that an entry is committed, as this node's
+// state machine begins to apply it. raft itself would tell them with the next
+// entry, or after CommitTimeout. The notice is an AppendEntries without
+// entries, the very message raft sends later.
+func (x *run) announce(l *raft.Log) {
+	term, ok := x.leads()
+	if !ok {
+		return
+	}
+	for _, s := range x.r.GetConfiguration().Configuration().Servers {
+		id := string(s.ID)
+		if id == x.p.id {
+			continue
+		}
+		m := &guard.Append{Term: term, Prev: l.Index, PrevTerm: l.Term, Commit: l.Index}
+		if x.t.stopped() || x.t.guard.SealAppend(id, m) != nil {
+			return
+		}
+		// A notice that does not get through is no loss: raft repeats it.
+		_ = x.p.cfg.Host.SendLatest(id, p2p.Notice, encodeAppend(m))
+	}
+}
+
+// takeNotice gives a commit notice to raft.
+func (p *Path) takeNotice(from string, frame []byte) error {
+	x := p.running()
+	if x == nil || x.t.stopped() {
+		return nil
+	}
+	if len(frame) == 0 || frame[0] != kindAppend {
+		return errFrame
+	}
+	m, err := decodeAppend(frame[1:])
+	if err != nil || len(m.Entries) != 0 || m.Prev != m.Commit || m.Prev == 0 {
+		return errFrame
+	}
+	if err := x.t.guard.CheckAppend(from, m); err != nil {
+		return err
+	}
+	x.t.serial.Lock()
+	defer x.t.serial.Unlock()
+	x.t.notice(x.r, from, m)
+	return nil
+}
+
+// early is a notice that came before its entry: the two travel on different
+// streams.
+type early struct {
+	from string
+	m    *guard.Append
+}
+
+// notice passes a notice on, or keeps it until its entry has come; the caller
+// holds serial. What raft answers interests nobody.
+func (t *transport) notice(r *raft.Raft, from string, m *guard.Append) {
+	switch {
+	case m.Term != r.CurrentTerm() || r.CommitIndex() >= m.Commit:
+	case r.LastIndex() < m.Prev:
+		t.early = &early{from, m}
+	default:
+		_, _ = t.append(from, m)
+	}
+}
+
+// late gives raft a notice whose entry has just come; the caller holds serial.
+func (t *transport) late(r *raft.Raft) {
+	if e := t.early; e != nil && r.LastIndex() >= e.m.Prev {
+		t.early = nil
+		t.notice(r, e.from, e.m)
+	}
+}

@@ -31,15 +31,16 @@ type settling struct {
 // iterate runs k from its present x with step h for at most limit sweeps.
 func (k *kernel) iterate(h float64, limit int) settling {
 	start := k.largestStart()
-	p := newProgress(h)
+	p := newProgress(h, limit)
 	var last motion
 	for p.sweeps < limit {
 		last = k.sweep(h)
-		stalled := p.note(last.residual)
+		target := float64(relativeResidual * max(1, last.largest))
+		stalled := p.note(last.residual, target)
 		switch {
 		case !last.finite || last.largest > growthLimit*start:
 			return p.end(false, last)
-		case last.residual <= float64(relativeResidual*max(1, last.largest)):
+		case last.residual <= target:
 			return p.end(true, last)
 		case stalled:
 			return p.end(last.residual <= k.noise(last.largest), last)
@@ -59,6 +60,7 @@ func (k *kernel) largestStart() float64 {
 // progress watches the residuals of one iteration.
 type progress struct {
 	h           float64
+	limit       int
 	sweeps      int
 	first, sum  float64 // the first residual, and the sum of all
 	last        float64
@@ -72,13 +74,14 @@ type mark struct {
 	residual float64
 }
 
-func newProgress(h float64) *progress {
-	return &progress{h: h, best: math.Inf(1), prior: math.Inf(1), check: firstPatience}
+func newProgress(h float64, limit int) *progress {
+	return &progress{h: h, limit: limit, best: math.Inf(1), prior: math.Inf(1), check: firstPatience}
 }
 
-// note takes the residual of a sweep and reports whether the iteration has
-// stopped making progress.
-func (p *progress) note(residual float64) (stalled bool) {
+// note takes the residual of a sweep and reports whether there is no point in
+// going on: the residual has stopped shrinking, or at its pace it would not
+// come down to target in several times the sweeps that are left.
+func (p *progress) note(residual, target float64) (hopeless bool) {
 	p.sweeps++
 	if p.sweeps == 1 {
 		p.first = residual
@@ -92,9 +95,13 @@ func (p *progress) note(residual float64) (stalled bool) {
 	if p.sweeps < p.check {
 		return false
 	}
-	stalled = p.best >= p.prior
+	const patience = 4
+	if prior := p.prior; !math.IsInf(prior, 1) && residual > target {
+		pace := detmath.Log2(prior/p.best) / float64(p.sweeps/2) // per sweep; ≤ 0 when nothing shrank
+		hopeless = p.best >= prior || detmath.Log2(p.best/target) > float64(float64(patience*(p.limit-p.sweeps))*pace)
+	}
 	p.prior, p.best, p.check = p.best, math.Inf(1), 2*p.check
-	return stalled
+	return hopeless
 }
 
 func (p *progress) end(ok bool, m motion) settling {

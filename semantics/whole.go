@@ -26,11 +26,11 @@ const literalLimit = 1e6
 
 // literal is the iteration of §2.2 as printed.
 func (s *solver) literal() {
-	k, status, p := s.whole(), Unsettled, newProgress(1)
+	k, status, p := s.whole(), Unsettled, newProgress(1, literalSweeps)
 	var m motion
 	for p.sweeps < literalSweeps && status == Unsettled {
 		m = k.sweep(1)
-		p.note(m.residual) // with step 1 the residual is the movement
+		p.note(m.residual, s.opt.Epsilon) // with step 1 the residual is the movement
 		switch {
 		case !m.finite || m.largest > literalLimit:
 			status = Diverged
@@ -112,7 +112,7 @@ func (s *solver) energy() {
 }
 
 func (s *solver) energySweeps(x, y, w []float64, h float64, limit int) ([]float64, []float64, settling) {
-	p := newProgress(h)
+	p := newProgress(h, limit)
 	m := motion{largest: 1, finite: true}
 	for p.sweeps < limit {
 		m.residual = 0
@@ -122,7 +122,7 @@ func (s *solver) energySweeps(x, y, w []float64, h float64, limit int) ([]float6
 			m.residual = max(m.residual, math.Abs(r))
 		}
 		x, y = y, x
-		stalled := p.note(m.residual)
+		stalled := p.note(m.residual, relativeResidual)
 		if m.residual <= relativeResidual || stalled {
 			return x, y, p.end(m.residual <= relativeResidual, m)
 		}

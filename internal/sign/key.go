@@ -28,6 +28,9 @@ import (
 var (
 	// ErrBadKey is a public key that is no canonical point of large order, or a JWK of another shape.
 	ErrBadKey = errors.New("bad_key")
+	// ErrJWKShape comes with ErrBadKey when a JWK is not of the one accepted
+	// shape: members, types, kty, crv, or x that is no strict base64url of 32 bytes.
+	ErrJWKShape = errors.New("jwk_shape")
 	// ErrBadSignature is a signature that does not verify, or not in the one accepted spelling.
 	ErrBadSignature = errors.New("bad_signature")
 )
@@ -91,11 +94,11 @@ func (k PublicKey) JWK() JWK {
 // key's thumbprint.
 func (j JWK) Public() (PublicKey, error) {
 	if j.Kty != "OKP" || j.Crv != "Ed25519" {
-		return PublicKey{}, fmt.Errorf("%w: kty OKP and crv Ed25519 are wanted, got %q and %q", ErrBadKey, j.Kty, j.Crv)
+		return PublicKey{}, fmt.Errorf("%w: %w: kty OKP and crv Ed25519 are wanted, got %q and %q", ErrBadKey, ErrJWKShape, j.Kty, j.Crv)
 	}
 	raw, err := strictBase64(j.X)
 	if err != nil || len(raw) != ed25519.PublicKeySize {
-		return PublicKey{}, fmt.Errorf("%w: x is not 32 bytes of strict unpadded base64url", ErrBadKey)
+		return PublicKey{}, fmt.Errorf("%w: %w: x is not 32 bytes of strict unpadded base64url", ErrBadKey, ErrJWKShape)
 	}
 	k, err := NewPublicKey(raw)
 	if err != nil {
@@ -111,7 +114,7 @@ func (j JWK) Public() (PublicKey, error) {
 func ParseJWK(text []byte) (PublicKey, error) {
 	var j JWK
 	if err := canon.DecodeExact(text, &j); err != nil {
-		return PublicKey{}, fmt.Errorf("%w: %w", ErrBadKey, err)
+		return PublicKey{}, fmt.Errorf("%w: %w: %w", ErrBadKey, ErrJWKShape, err)
 	}
 	return j.Public()
 }

@@ -112,7 +112,7 @@ func TestAnOpenRoundHasNoChainYet(t *testing.T) {
 	r := newRig(t)
 	round := r.open(nil)
 	var raw json.RawMessage
-	if err := r.Query("deliberatic.evidence", "ann", obj{"round": round}, &raw); err == nil {
+	if err := r.Query("deliberatic.export", "ann", obj{"round": round}, &raw); err == nil {
 		t.Fatalf("got %s", raw)
 	}
 }

@@ -184,7 +184,7 @@ func TestLearningLeavesTheEvidenceChainAsItIs(t *testing.T) {
 func (r *rig) export(round string) []byte {
 	r.t.Helper()
 	var raw json.RawMessage
-	if err := r.Query("deliberatic.evidence", "zoe", obj{"round": round}, &raw); err != nil {
+	if err := r.Query("deliberatic.export", "zoe", obj{"round": round}, &raw); err != nil {
 		r.t.Fatal(err)
 	}
 	return raw

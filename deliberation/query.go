@@ -14,7 +14,7 @@ func (m *Machine) Queries() []machine.Query {
 		query("get", "A round with its arguments, and its verdict once it has one", getRound),
 		query("list", "Rounds, oldest first", listRounds),
 		query("explain", "Why the round stands as it does: weights, shares, path, what would flip it", explainRound),
-		query("evidence", "The evidence chain of an ended round, as an export anybody can verify", exportEvidence),
+		query("export", "The evidence chain of an ended round, as an export anybody can verify", exportEvidence),
 		query("reputation", "An agent's rating and calibration, globally or in a domain", getReputation),
 	}
 }

@@ -77,8 +77,9 @@ func New(c Config) (*FSM, error) {
 			f.kinds[k.Name] = handler{i, k}
 		}
 		for _, q := range m.Queries() {
-			if _, dup := f.queries[q.Name]; dup {
-				return nil, fmt.Errorf("two machines answer query %q", q.Name)
+			_, query := f.queries[q.Name]
+			if _, kind := f.kinds[q.Name]; query || kind { // both become methods of one door
+				return nil, fmt.Errorf("two things are named %q", q.Name)
 			}
 			f.queries[q.Name] = question{i, q}
 		}

@@ -159,7 +159,7 @@ func (n *Node) Status(context.Context) (api.Status, error) {
 		}
 		st.Voters, err = membership.Voters(own)
 		st.ByzantineTolerance = membership.Faults(len(st.Voters))
-		if m, ok, err := membership.Member(own, st.NodeID); err == nil && ok && m.Role != membership.RoleVoter {
+		if m, ok, err := membership.MemberOf(own, st.NodeID); err == nil && ok && m.Role != membership.RoleVoter {
 			st.Role = string(m.Role)
 		}
 		return err

@@ -51,6 +51,6 @@ func (c Config) path(name string) string { return filepath.Join(c.Dir, name) }
 // Files of a data folder besides the keys.
 const (
 	genesisFile = "genesis.json"
-	peersFile   = "peers.json" // whom a joined node may call before it has the state
-	bftDir      = "bft"
+	peersFile   = "peers.json"  // whom a joined node may call before it has the state
+	bftFile     = "signed.pbft" // the journal of PBFT votes, apart from the data
 )

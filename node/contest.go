@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/deliberd/deliberd/deliberation"
@@ -22,11 +23,10 @@ func (n *Node) contest(r deliberation.FrozenRound) error {
 	var at machine.Checkpoint
 	known := false
 	err := n.store.View(func(tx machine.Tx) error {
-		own, ctx, err := n.fsm.View(tx, deliberation.Name)
+		_, ctx, err := n.fsm.View(tx, deliberation.Name)
 		if err != nil {
 			return err
 		}
-		_ = own
 		if committee, known, err = ctx.World.Committee(r.Epoch); err != nil || !known {
 			return err
 		}
@@ -36,12 +36,16 @@ func (n *Node) contest(r deliberation.FrozenRound) error {
 	if err != nil || !known {
 		return err
 	}
+	seated := slices.ContainsFunc(committee.Members, func(m machine.Member) bool { return m.Node == n.keys.ID() })
+	if n.bft == nil || !seated {
+		return nil
+	}
 	digest := deliberation.CertDigest(n.cluster, r.Generation, r.Epoch, r.Round, r.OutcomeHash, at)
-	return n.bft.Start(n.instance(r), committee, digest)
+	return n.bft.StartInstance(n.instance(r.Round, r.Generation, r.Epoch), committee, digest)
 }
 
-func (n *Node) instance(r deliberation.FrozenRound) pbft.Instance {
-	return pbft.Instance{Protocol: pbft.Protocol, Genesis: n.cluster, Generation: r.Generation, Epoch: r.Epoch, Purpose: deliberation.Purpose, ID: r.Round}
+func (n *Node) instance(round string, generation, epoch uint64) pbft.Instance {
+	return pbft.Instance{Protocol: pbft.Protocol, Genesis: n.cluster, Generation: generation, Epoch: epoch, Purpose: deliberation.Purpose, ID: round}
 }
 
 // contestAll takes part in every frozen round of the state, after a restart.
@@ -77,7 +81,10 @@ func (n *Node) heard(r fsm.Record) {
 			n.log.Error("taking part in a contested round failed", "round", e.Round, "err", err)
 		}
 	case "deliberatic.certified":
-		n.bft.Forget(deliberation.Purpose, r.Subject)
+		var e deliberation.CertifiedEvent
+		if err := json.Unmarshal(r.Data, &e); err == nil && n.bft != nil {
+			n.bft.Forget(n.instance(e.Round, e.Certificate.Generation, e.Certificate.Epoch))
+		}
 	}
 }
 
@@ -85,7 +92,7 @@ func (n *Node) heard(r fsm.Record) {
 // no single node can withhold it; they take turns so that one usually does.
 func (n *Node) certified(instance pbft.Instance, cert *pbft.Certificate) {
 	n.wg.Go(func() {
-		turn := time.Duration(n.rank(instance.ID)) * submitStep
+		turn := time.Duration(n.rank()) * submitStep
 		for {
 			if pause(n.ctx, turn) != nil || !n.waits(instance.ID) {
 				return
@@ -114,7 +121,7 @@ func (n *Node) handIn(ctx context.Context, round string, cert *pbft.Certificate)
 }
 
 // rank is this node's turn: the leader first, then by distance in the list of voters.
-func (n *Node) rank(string) int {
+func (n *Node) rank() int {
 	c, leader := n.circle.Load(), n.path.Status().Leader
 	if leader == n.keys.ID() {
 		return 0

@@ -20,9 +20,6 @@ import (
 	"github.com/deliberd/deliberd/p2p"
 )
 
-// protoJoin is spoken by a stranger who connects under an invitation's key.
-const protoJoin = "join"
-
 // joinRequest asks a member for the genesis, or hands it the signed join.
 type joinRequest struct {
 	Action json.RawMessage `json:"action,omitempty"` // cluster.join, signed by the node's identity; none: only tell the genesis
@@ -126,7 +123,7 @@ func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req join
 			if err := h.SetAddrs(id, []string{addr}); err != nil {
 				return joinResponse{}, err
 			}
-			raw, err := h.Call(ctx, id, protoJoin, text)
+			raw, err := h.Call(ctx, id, p2p.Join, text)
 			if err == nil {
 				var resp joinResponse
 				return resp, canon.Decode(raw, &resp)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -20,15 +19,13 @@ import (
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
 	"github.com/deliberd/deliberd/p2p"
+	"github.com/deliberd/deliberd/pbft"
 	"github.com/deliberd/deliberd/raftpath"
 	"github.com/deliberd/deliberd/store"
 )
 
 // Version is the version of this build.
 const Version = "0.1.0"
-
-// protoBFT carries PBFT frames.
-const protoBFT = "bft"
 
 // Node is a running node. Its methods are safe for concurrent use.
 type Node struct {
@@ -161,7 +158,7 @@ func (n *Node) openPath(c *circle) (err error) {
 	if err != nil {
 		return err
 	}
-	n.path, err = raftpath.Open(raftpath.Config{
+	n.path, err = raftpath.New(raftpath.Config{
 		Host: n.host, Store: n.store, Applier: applier{n.fsm}, Encode: encode,
 		Epoch:      func() uint64 { return n.circle.Load().epoch },
 		Members:    n.peersToAsk,
@@ -177,32 +174,79 @@ func (n *Node) openPath(c *circle) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := n.bootstrap(); err != nil {
+		return err
+	}
 	if c.epoch > 0 {
 		n.path.Reconcile(c.voters)
+	}
+	if err := n.path.Start(); err != nil {
+		return err
 	}
 	return n.contestAll()
 }
 
-func (n *Node) openBFT() (err error) {
-	dir := n.cfg.path(bftDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// bootstrap gives a founder's Raft its first configuration, once: before the
+// first entry is applied, and only where Raft has no folder.
+func (n *Node) bootstrap() error {
+	if !names(n.genesis, n.keys.ID()) || n.path.Head().Index > 0 {
+		return nil
 	}
-	n.bft, err = bftpath.Open(bftpath.Config{
-		Self: n.keys.ID(), Key: n.keys.PBFT.Private(), Dir: dir, Tick: n.cfg.BFTTick, Logger: n.log,
-		Send:          func(peer string, frame []byte) error { return n.host.Send(peer, protoBFT, frame) },
-		OnCertificate: n.certified,
-		OnFatal:       n.fail,
-	})
-	if err == nil {
-		n.host.HandleFrames(protoBFT, n.bft.Deliver)
+	founders := make([]string, 0, len(n.genesis.Voters))
+	for _, v := range n.genesis.Voters {
+		founders = append(founders, v.Node)
+	}
+	err := n.path.Bootstrap(founders)
+	if r, ok := machine.IsRefusal(err); ok && r.Code == raftpath.CodeBootstrap {
+		return nil
 	}
 	return err
 }
 
+// keyUsed marks, in the node's own part of the store, that the PBFT key may
+// have signed: from then on it signs only with its journal.
+var keyUsed = []byte("pbft-key-used")
+
+// openBFT opens the journal of what this node has signed. A node whose
+// journal is lost stays mute: it follows and serves, and signs nothing.
+func (n *Node) openBFT() error {
+	used := false
+	err := n.store.Local(func(tx machine.Tx) error {
+		mark, err := tx.Get(keyUsed)
+		used = mark != nil
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	n.bft, err = bftpath.New(bftpath.Config{
+		Self: n.keys.ID(), Key: n.keys.PBFT.Private(), Journal: n.cfg.path(bftFile), Create: !used, Tick: n.cfg.BFTTick, Log: n.log,
+		Send: func(peer string, message []byte) {
+			if err := n.host.Send(peer, p2p.BFT, message); err != nil {
+				n.log.Debug("a frame was dropped", "to", peer, "err", err) // pbft sends again
+			}
+		},
+		OnCertificate: n.certified,
+		OnGuilt:       func(g pbft.Guilt) { n.log.Error("a voter has signed two different votes", "signer", g.Signer()) },
+		OnFailure:     func(err error) { n.log.Error("this node signs nothing any more", "err", err) },
+	})
+	if errors.Is(err, bftpath.ErrNoJournal) {
+		n.log.Error("the signing journal is lost: this node takes no part in contested rounds until it joins again with new keys", "err", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.host.HandleFrames(p2p.BFT, func(from string, frame []byte) error {
+		n.bft.Deliver(from, frame)
+		return nil
+	})
+	return n.store.UpdateLocal(func(tx machine.Tx) error { return tx.Put(keyUsed, []byte{1}) })
+}
+
 // serve opens the doors and begins the node's own duties.
 func (n *Node) serve() error {
-	n.host.Handle(protoJoin, n.welcome)
+	n.host.Handle(p2p.Join, n.welcome)
 	n.wg.Go(func() { n.duties(n.ctx) })
 	if n.door == nil {
 		return nil
@@ -236,6 +280,7 @@ func (n *Node) onApplied(outcomes []raftpath.Outcome) {
 
 // fail makes Wait return.
 func (n *Node) fail(err error) {
+	n.log.Error("this node stops", "err", err)
 	select {
 	case n.failed <- err:
 	default:

@@ -57,7 +57,7 @@ func Cast(ctx context.Context, c *embedded.Cluster, members map[string]*client.I
 		if _, err := op.Do(ctx, "registry.register", body); err != nil {
 			return fmt.Errorf("register %s: %w", r.name, err)
 		}
-		grant := registry.Grant{Principal: r.name, Pattern: "ops.*", Authority: registry.Decimal(r.authority), Trust: registry.Decimal(r.trust)}
+		grant := registry.Grant{Principal: r.name, Pattern: "ops.*", Authority: registry.NewDecimal(r.authority), Trust: registry.NewDecimal(r.trust)}
 		if _, err := op.Do(ctx, "registry.grant", grant); err != nil {
 			return fmt.Errorf("grant to %s: %w", r.name, err)
 		}

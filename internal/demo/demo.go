@@ -92,8 +92,8 @@ func (s *stage) clear(ctx context.Context) error {
 	if err := s.argue(ctx, "dee", "deliberatic.support", round, first, "three outages were explained from it", evidence([2]float64{0.8, 0.2})); err != nil {
 		return err
 	}
-	start := time.Now()
-	if _, err := s.do(ctx, "eve", "deliberatic.resolve", object{"round": round}, nil); err != nil {
+	start, err := s.resolve(ctx, round)
+	if err != nil {
 		return err
 	}
 	var confirmed sync.WaitGroup
@@ -130,8 +130,8 @@ func (s *stage) close(ctx context.Context) error {
 	if err := s.argue(ctx, "cyd", "deliberatic.support", round, first, "the north link has spare capacity", evidence([2]float64{0.1, 0.5})); err != nil {
 		return err
 	}
-	start := time.Now()
-	if _, err := s.do(ctx, "eve", "deliberatic.resolve", object{"round": round}, nil); err != nil {
+	start, err := s.resolve(ctx, round)
+	if err != nil {
 		return err
 	}
 	for _, who := range participants { // nothing to add: the evidence window need not run out
@@ -160,6 +160,18 @@ func (s *stage) argue(ctx context.Context, who, kind, round, target, text string
 	verb := map[string]string{"deliberatic.challenge": "challenges", "deliberatic.support": "supports"}[kind]
 	s.say("  %s %s …%s: %s", who, verb, target[20:], text)
 	return err
+}
+
+// resolve lets the round's moderator end the collecting.
+func (s *stage) resolve(ctx context.Context, round string) (time.Time, error) {
+	var view deliberation.View
+	if err := s.clients["eve"].Query(ctx, "deliberatic.get", object{"round": round}, &view); err != nil {
+		return time.Time{}, err
+	}
+	s.say("  %s moderates: the highest reputation without a position", view.Moderator)
+	start := time.Now()
+	_, err := s.do(ctx, view.Moderator, "deliberatic.resolve", object{"round": round}, nil)
+	return start, err
 }
 
 // verdict waits for a round's verdict on every node, tells and reports it.
@@ -192,9 +204,7 @@ func (s *stage) awaitVerdict(ctx context.Context, url, round string) (*deliberat
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		var view struct {
-			Verdict *deliberation.Verdict `json:"verdict"`
-		}
+		var view deliberation.View
 		if err := c.Query(ctx, "deliberatic.get", object{"round": round}, &view, client.Stale()); err != nil {
 			return nil, err
 		}

@@ -196,6 +196,21 @@ func TestAStatusDoesNotDependOnTheWeights(t *testing.T) {
 	})
 }
 
+// With γ 0.6 and 0.8 this component has the eigenvalue 1 (0.6² + 0.8² = 1):
+// every start settles, each on another answer.
+func TestAComponentWithoutAUniqueAnswerIsNotCalledStable(t *testing.T) {
+	for _, weight := range []float64{0, 0.5, 1} {
+		g := Graph{
+			Arguments: []Argument{{"a", weight, 1}, {"b", weight, 1}, {"c", weight, 1}},
+			Supports:  []Edge{{"a", "b"}, {"b", "a"}},
+			Attacks:   []Edge{{"b", "c"}, {"c", "b"}},
+		}
+		if r := must(t, g, Options{}); r.Status != Averaged || r.Sweeps > 100_000 {
+			t.Errorf("weight %g: %+v", weight, r.Run)
+		}
+	}
+}
+
 func TestNoComponentStarvesAnother(t *testing.T) {
 	// A pair that needs few sweeps, beside a big clique that never settles.
 	var g Graph

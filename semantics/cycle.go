@@ -117,28 +117,37 @@ func sized(a []float64, n int) []float64 {
 var steps = [...]float64{1, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125}
 
 // attempts tries the plain iteration and then the damped ones, within limit
-// sweeps altogether. An iteration that is proven to converge gets them all;
-// otherwise what is left is shared among the steps still to come.
+// sweeps altogether. A step that is proven to settle, or has been probed to,
+// gets all that are left; the probes share them.
 func (s *solver) attempts(k *kernel, limit int) (settling, float64) {
 	proven, spent := k.certify(min(64, limit/8))
-	s.out.Run.Sweeps += spent
 	left := limit - spent
+	defer func() { s.out.Run.Sweeps += limit - left }()
 	for i, h := range steps {
-		share := left / (len(steps) - i)
-		if proven > 0 {
+		share, probed := left/(len(steps)-i), 0.0
+		switch {
+		case proven > 0:
 			share = left
-		}
-		k.start()
-		done := k.iterate(h, share)
-		s.out.Run.Sweeps += done.sweeps
-		left -= done.sweeps
-		if done.ok {
-			if proven > 0 {
-				s.out.Run.Certified++
-				done.gain = proven
+		case !k.rectify: // the rectified rule is not linear: a probe would say nothing
+			probe := k.probe(h, share)
+			left -= probe.sweeps
+			if !probe.ok {
+				continue
 			}
-			return done, h
+			share, probed = left, probe.gain
 		}
+		copy(k.x, k.c)
+		done := k.iterate(h, share)
+		left -= done.sweeps
+		if !done.ok {
+			continue
+		}
+		done.gain = max(done.gain, probed)
+		if proven > 0 {
+			s.out.Run.Certified++
+			done.gain = proven
+		}
+		return done, h
 	}
 	return settling{}, 0
 }
@@ -158,7 +167,6 @@ func (s *solver) average(k *kernel, limit int) settling {
 		k.divisor[i] = float64(k.off[2*i+2] - k.off[2*i])
 		s.out.divisor[s.room.members[i]] = k.divisor[i]
 	}
-	k.start()
 	copy(k.x, k.c)
 	done := k.iterate(1, max(limit, leastAveraging))
 	s.out.Run.Sweeps += done.sweeps

@@ -93,19 +93,3 @@ func (k *kernel) noise(largest float64) float64 {
 
 // unitRoundoff is half the distance between 1 and the next double.
 const unitRoundoff = 1.0 / (1 << 53)
-
-// start sets x to c plus a fixed pattern. With the plain start c an iteration
-// can stay, by symmetry or because c is 0, inside a subspace in which it
-// converges although M does not let it from anywhere else; the pattern lets
-// every mode show, so a status speaks of the structure and not of an accident.
-func (k *kernel) start() {
-	scale := 0.0
-	for _, v := range k.c {
-		scale = max(scale, math.Abs(v))
-	}
-	scale = max(scale, 1)
-	for i, v := range k.c {
-		pattern := float64(uint16(uint32(i+1)*40503)) / (1 << 16)
-		k.x[i] = v + float64(scale*(1+pattern))/8
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
@@ -26,11 +27,11 @@ type shaped interface{ shape() error }
 // checks everything that needs no state: what Apply checks first. It returns a
 // pointer to the kind's body struct, or a refusal: malformed, out_of_range, too_large, too_many, unknown_kind.
 func Decode(kind string, body json.RawMessage) (any, error) {
-	blank, ok := bodies[kind]
+	empty, ok := bodies[kind]
 	if !ok {
 		return nil, machine.Refuse(machine.CodeUnknownKind, "", "%q is no kind of this machine", kind)
 	}
-	into := blank()
+	into := empty()
 	if err := canon.Check(body); err != nil {
 		return nil, malformed("send JSON", "the body is no JSON")
 	}
@@ -57,8 +58,8 @@ var bodies = map[string]func() shaped{
 }
 
 func decode(body json.RawMessage, into shaped) error {
-	if bytes.Contains(body, []byte("null")) && !nullsAllowed(body, false) {
-		return malformed("leave a member out instead", "null stands where a value should")
+	if (bytes.Contains(body, []byte("null")) || bytes.Contains(body, []byte(`""`))) && blank("", body) {
+		return malformed("leave the member out instead", "null or an empty string stands where a value should")
 	}
 	if err := canon.DecodeChecked(body, into); err != nil {
 		var c *canon.Error
@@ -83,37 +84,36 @@ func names(ids ...string) error {
 
 const maxID = 128
 
-// free are the members that hold any JSON value.
-var free = map[string]bool{"answer": true, "answers": true, "options": true, "facts": true, "task": true, "certificate": true}
+// free are the members that hold any JSON value, texts those that may be empty.
+var (
+	free  = map[string]bool{"answer": true, "answers": true, "options": true, "facts": true, "task": true, "certificate": true}
+	texts = map[string]bool{"text": true, "question": true, "reason": true, "source": true}
+)
 
-// nullsAllowed reports whether null stands only inside free members:
+// blank reports whether null or an empty string stands where a value should:
 // encoding/json would take it for an absent member.
-func nullsAllowed(raw json.RawMessage, inside bool) bool {
+func blank(name string, raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
 	switch {
-	case inside || len(raw) == 0:
-		return true
+	case free[name] || len(raw) == 0:
+		return false
 	case raw[0] == '{':
 		var members map[string]json.RawMessage
 		if json.Unmarshal(raw, &members) != nil {
-			return true // the decoder says what is wrong
+			return false // the decoder says what is wrong
 		}
-		for name, v := range members {
-			if !nullsAllowed(v, free[name]) {
-				return false
+		for member, v := range members { // order: any blank member will do
+			if blank(member, v) {
+				return true
 			}
 		}
-		return true
+		return false
 	case raw[0] == '[':
 		var items []json.RawMessage
 		if json.Unmarshal(raw, &items) != nil {
-			return true
+			return false
 		}
-		for _, v := range items {
-			if !nullsAllowed(v, false) {
-				return false
-			}
-		}
-		return true
+		return slices.ContainsFunc(items, func(v json.RawMessage) bool { return blank(name, v) })
 	}
-	return string(raw) != "null"
+	return string(raw) == "null" || string(raw) == `""` && !texts[name]
 }

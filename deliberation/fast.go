@@ -2,6 +2,7 @@ package deliberation
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 
 	"github.com/deliberd/deliberd/machine"
@@ -82,6 +83,9 @@ func (b *ConfirmBody) shape() error {
 		if b.Winner == "" || b.Accept == nil {
 			return malformed("give winner and accept, or standing", "the confirmation says neither accept nor standing")
 		}
+		if b.OutcomeHash != "" && !hexHash.MatchString(b.OutcomeHash) {
+			return malformed("give the 64 hex digits that deliberatic.get shows", "outcome_hash is no hash")
+		}
 		return names(b.Winner)
 	}
 	if b.Winner != "" || b.Accept != nil || b.OutcomeHash != "" {
@@ -90,6 +94,9 @@ func (b *ConfirmBody) shape() error {
 	if n := len(st.Winners) + len(st.Answers); n == 0 || n > MaxOptions {
 		return malformed("name positions or answers", "a standing confirmation names 1 to %d winners and answers", MaxOptions)
 	}
+	if st.Expires < 1 {
+		return malformed("say until when it stands", "a standing confirmation has no expires_ms")
+	}
 	for _, answer := range st.Answers {
 		if _, err := AnswerHash(answer); err != nil {
 			return err
@@ -97,6 +104,8 @@ func (b *ConfirmBody) shape() error {
 	}
 	return names(st.Winners...)
 }
+
+var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // StandingBody accepts, until Expires, a clear verdict for one of these
 // positions or answers. The signed action binds it to the cluster's genesis

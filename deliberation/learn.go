@@ -267,13 +267,12 @@ func (b *OutcomeBody) shape() error {
 	if len(b.Vindicated) > MaxParticipants {
 		return tooMany("dissenters", MaxParticipants)
 	}
-	if b.Answer == nil {
-		return names(b.Vindicated...)
+	if b.Answer != nil {
+		if _, err := AnswerHash(b.Answer); err != nil {
+			return err
+		}
 	}
-	if _, err := AnswerHash(b.Answer); err != nil {
-		return err
-	}
-	return names(b.Vindicated...)
+	return distinct(b.Vindicated)
 }
 
 // Learned is what has been learned from a round, and the data of

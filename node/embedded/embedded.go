@@ -69,7 +69,8 @@ type planned struct {
 
 const (
 	planFile     = "cluster.json"
-	operatorFile = "operator.json"
+	keysFolder   = "keys" // identity files: who may act
+	operatorFile = keysFolder + "/operator.json"
 )
 
 // Start founds the cluster of an empty folder, or continues the one that is
@@ -119,7 +120,7 @@ func (c *Cluster) load() error {
 // found makes keys, a genesis signed by the one operator, and the plan, which
 // is written last: a folder without it is founded again from scratch.
 func (c *Cluster) found() error {
-	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(c.KeysDir(), 0o700); err != nil {
 		return err
 	}
 	operator, err := client.NewIdentity(OperatorID)
@@ -212,6 +213,9 @@ func freePorts(n int) ([]int, error) {
 }
 
 func (c *Cluster) nodeDir(i int) string { return filepath.Join(c.cfg.Dir, fmt.Sprintf("node%d", i+1)) }
+
+// KeysDir is the folder of identity files: the operator's, and whom the caller adds.
+func (c *Cluster) KeysDir() string { return filepath.Join(c.cfg.Dir, keysFolder) }
 
 // Operator is the cluster's one operator.
 func (c *Cluster) Operator() *client.Identity { return c.operator }

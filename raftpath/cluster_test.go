@@ -66,7 +66,12 @@ type node struct {
 
 func newCluster(t testing.TB, n int, timing Timing) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir(), genesis: strings.Repeat("0a", 32), timing: timing, members: map[string]bool{}, addrs: map[string][]string{}}
+	return newClusterWith(t, n, timing, nil)
+}
+
+func newClusterWith(t testing.TB, n int, timing Timing, config func(*node, *Config)) *cluster {
+	t.Helper()
+	c := &cluster{t: t, config: config, dir: t.TempDir(), genesis: strings.Repeat("0a", 32), timing: timing, members: map[string]bool{}, addrs: map[string][]string{}}
 	for range n {
 		c.add()
 	}

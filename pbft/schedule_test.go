@@ -23,6 +23,7 @@ func newChaos(t *rapid.T) *chaos {
 		cfg.Validate = func(d Digest) bool { return d == valueOf("A") || d == valueOf("B") }
 	}
 	c := &chaos{network: newNetwork(n, cfg, nil), liars: map[int]bool{}}
+	c.lazy = rapid.Bool().Draw(t, "unwanted frames dropped")
 	for i := range rapid.IntRange(0, c.committee.F()).Draw(t, "liars") {
 		c.liars[(i*3+rapid.IntRange(0, n-1).Draw(t, "first liar"))%n] = true
 	}

@@ -9,10 +9,10 @@ func (e *Engine) advance() error {
 	if e.cert != nil || e.self == Observer {
 		return err
 	}
+	e.follow()
 	if view := e.joinable(); view > 0 {
 		e.enter(view)
 	}
-	e.follow()
 	e.arm()
 	e.tryPropose()
 	e.tryPrepare()

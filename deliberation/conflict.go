@@ -35,7 +35,7 @@ type FrozenEvent struct {
 
 // contest begins the conflict path (§3.1).
 func (s *step) contest(why Why) error {
-	s.state.Why = why
+	s.state.Path, s.state.Why = PathConflict, why
 	s.move(PhasePrepare, s.round.Windows.Evidence)
 	var survivors []string
 	for _, p := range s.state.Outcome.Strengths {

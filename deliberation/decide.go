@@ -113,7 +113,7 @@ func (s *step) decide(closedBy string) error {
 		s.emit("deliberatic.evaluated", Evaluated{Round: s.round.ID, ClosedBy: closedBy, Path: PathConflict, Why: why, Outcome: s.brief()})
 		return s.contest(why)
 	}
-	s.state.Why = why
+	s.state.Path, s.state.Why = PathFast, why
 	s.move(PhaseFast, s.round.Windows.Confirm)
 	s.emit("deliberatic.evaluated", Evaluated{Round: s.round.ID, ClosedBy: closedBy, Path: PathFast, Why: why, Outcome: s.brief(), Deadline: s.state.Deadline})
 	if err := s.useStanding(); err != nil {

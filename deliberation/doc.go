@@ -53,9 +53,24 @@
 //     winner and the number of evidence items it was cast on, from the fast
 //     window up to the freeze. After the freeze, under the majority rule, only
 //     the certificate speaks.
+//   - Under the supermajority rule words count after the freeze too, up to the
+//     end of a confirm window that begins with the certificate; more than a third of rejections ends it.
+//   - Votes of the fast window carry over into the conflict path as long as
+//     no evidence comes; a clear round that fell silent still ends by certificate.
+//   - A round that the participants did not carry and that asks for a human
+//     (on_rejected) is in review: a reviewer or an operator lets a position
+//     win or the rejection stand. Its path is then "review".
 //   - Supporting the winner (S = 0.5) is having an argument that supports the
 //     winning position directly and no position of one's own; the opponents of a supporter are the
 //     authors of the rejected positions, those of a position's author are all other authors.
 //   - A challenge leaf of the evidence chain (§5.1) is any argument that is not
 //     a position: challenges and supports.
+//   - A dissent is another position, a challenge of the winning position or a rejection of it. It is vindicated
+//     when the outcome is its position's answer or, without a position, when it is not the winner's.
+//
+// # Bounds
+//
+// Semantics and hashing run inside Apply, so everything a round holds is
+// bounded (MaxArguments, MaxCrossRefs, MaxRoundBytes, Budget …), and what one
+// participant may bring is his share, so that nobody crowds out the others.
 package deliberation

@@ -81,16 +81,9 @@ func explainRound(s *step, _ string, p RoundParams) (any, error) {
 	if e.Phase == PhaseCollecting {
 		e.Moderator = s.round.Moderator(withPosition(members))
 	} else {
-		e.Path, e.Why = PathFast, s.state.Why
-		if s.state.Phase != PhaseFast {
-			e.Path = PathConflict
-		}
+		e.Path, e.Why = s.state.Path, s.state.Why
 	}
-	v, err := s.verdict(p.Round)
-	if v != nil {
-		e.Path = v.Path
-	}
-	return e, err
+	return e, nil
 }
 
 // Explain takes a round's semantics apart, as its arguments stand.

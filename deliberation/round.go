@@ -224,6 +224,7 @@ type State struct {
 	Acted       int                 `json:"acted"`               // participants who have done something
 	Final       int                 `json:"final"`               // participants final in this phase
 	ClosedBy    string              `json:"closed_by,omitempty"` // moderator's id, "all_final" or "window"
+	Path        Path                `json:"path,omitempty"`      // fast or conflict, once decided
 	Why         Why                 `json:"why,omitempty"`       // why this path
 	Outcome     *Outcome            `json:"outcome,omitempty"`
 	Freeze      *Freeze             `json:"freeze,omitempty"`
@@ -233,6 +234,8 @@ type State struct {
 }
 
 // Freeze is the point of the log at which a contested round stopped changing.
+// The PBFT instance takes generation and epoch from here, so it outlives a
+// reset that kept the freeze, and a freeze that was undone has no certificate.
 type Freeze struct {
 	Generation  uint64 `json:"generation"`
 	Epoch       uint64 `json:"epoch"`

@@ -34,8 +34,8 @@ type Verdict struct {
 	Winner       string              `json:"winner,omitempty"` // position id
 	Author       string              `json:"author,omitempty"`
 	Answer       json.RawMessage     `json:"answer,omitempty"`
-	Path         Path                `json:"path,omitempty"`
-	Why          Why                 `json:"why,omitempty"` // why this path
+	Path         Path                `json:"path,omitempty"` // without a verdict: the path it was on
+	Why          Why                 `json:"why,omitempty"`  // why this path
 	TauNano      int64               `json:"tau_nano"`
 	GapNano      *int64              `json:"gap_nano"`  // null with fewer than two positions
 	Strengths    []Strength          `json:"strengths"` // positions, strongest first
@@ -164,6 +164,9 @@ func (s *step) mayReview(actor string) error {
 // is the one place where a round ends.
 func (s *step) end(v *Verdict) error {
 	v.Round, v.Why, v.TauNano, v.ClosedBy, v.DecidedAt = s.round.ID, s.state.Why, s.round.TauNano, s.state.ClosedBy, s.now()
+	if v.Path == "" {
+		v.Path = s.state.Path
+	}
 	v.Certificate, v.Strengths, v.Dissents = s.state.Certificate, []Strength{}, []Dissent{}
 	if out := s.state.Outcome; out != nil {
 		v.GapNano, v.Strengths = out.GapNano, out.Strengths

@@ -158,7 +158,7 @@ func (s *step) relate(a *action) (any, error) {
 	if share := s.round.Share(MaxCrossRefs); m.CrossRefs >= share {
 		return nil, tooMany("cross-references of one participant in this round", share)
 	}
-	if err := s.grow(96); err != nil {
+	if err := s.grow(m, 96); err != nil {
 		return nil, err
 	}
 	m.CrossRefs++

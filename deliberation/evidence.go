@@ -127,7 +127,7 @@ func (s *step) addEvidence(a *action) (any, error) {
 	if len(arg.Evidence)+len(items) > MaxEvidence {
 		return nil, tooMany("items of evidence in one argument", MaxEvidence)
 	}
-	if err := s.grow(evidenceBytes(items)); err != nil {
+	if err := s.afford(a.actor, evidenceBytes(items)); err != nil {
 		return nil, err
 	}
 	arg.Evidence = append(arg.Evidence, items...)
@@ -136,7 +136,7 @@ func (s *step) addEvidence(a *action) (any, error) {
 		return nil, err
 	}
 	if s.state.Phase == PhasePrepare {
-		if err := s.reconsider(a.actor); err != nil {
+		if err := s.evaluate(); err != nil {
 			return nil, err
 		}
 	}
@@ -147,21 +147,24 @@ func (s *step) addEvidence(a *action) (any, error) {
 	return s.answer(arg.ID)
 }
 
-// reconsider recomputes semantics after late evidence (§3.1). The number of
-// times is bounded and shared out, since each run takes time inside Apply.
-func (s *step) reconsider(actor string) error {
+// afford counts evidence against its author's shares. In the conflict path's
+// window every addition recomputes semantics (§3.1), which takes time inside
+// Apply: their number is bounded too.
+func (s *step) afford(actor string, bytes int) error {
 	m, err := s.member(s.round.ID, actor)
 	if err != nil {
 		return err
 	}
-	if share := s.round.Share(MaxLateEvidence); m.Late >= share {
-		return tooMany("evidence actions of one participant in the conflict path's window", share)
-	}
-	m.Late++
-	if err := s.saveMember(s.round.ID, m); err != nil {
+	if err := s.grow(m, bytes); err != nil {
 		return err
 	}
-	return s.evaluate()
+	if s.state.Phase == PhasePrepare {
+		if share := s.round.Share(MaxLateEvidence); m.Late >= share {
+			return tooMany("evidence actions of one participant in the conflict path's window", share)
+		}
+		m.Late++
+	}
+	return s.saveMember(s.round.ID, m)
 }
 
 // EvidenceAdded is the data of deliberatic.evidence_added. Outcome is what

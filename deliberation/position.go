@@ -129,7 +129,7 @@ func (s *step) add(m *Member, arg *Argument, content *Content, evidence []Eviden
 	if arg.Evidence, err = checkEvidence(evidence); err != nil {
 		return err
 	}
-	if err := s.grow(len(content.Text) + len(content.Answer) + len(content.Facts) + evidenceBytes(arg.Evidence) + 256); err != nil {
+	if err := s.grow(m, len(content.Text)+len(content.Answer)+len(content.Facts)+evidenceBytes(arg.Evidence)+256); err != nil {
 		return err
 	}
 	m.Arguments++

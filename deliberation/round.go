@@ -63,7 +63,7 @@ const (
 	MaxEvidence     = 64       // items of one argument
 	MaxText         = 64 << 10 // bytes of one text
 	MaxValue        = 16 << 10 // bytes of an answer, of facts, of task metadata
-	MaxRoundBytes   = 4 << 20  // of all texts, answers, facts and evidence: they are hashed inside Apply
+	MaxRoundBytes   = 4 << 20  // of all texts, answers, facts and evidence, shared out equally: they are hashed inside Apply
 	MaxTitle        = 256
 	MaxOptions      = 64
 	MaxWindow       = 30 * 24 * 3600 * 1000
@@ -249,6 +249,7 @@ type Member struct {
 	Position  string    `json:"position,omitempty"`
 	Arguments int       `json:"arguments,omitempty"`
 	CrossRefs int       `json:"cross_references,omitempty"`
+	Bytes     int       `json:"bytes,omitempty"`
 	Late      int       `json:"late_evidence,omitempty"` // evidence actions in the conflict path's window
 	Acted     bool      `json:"acted,omitempty"`
 	Final     Phase     `json:"final,omitempty"` // last phase in which it said it was done

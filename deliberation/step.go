@@ -69,12 +69,13 @@ func (s *step) move(p Phase, ms int64) {
 	}
 }
 
-// grow counts bytes against the round's bound.
-func (s *step) grow(n int) error {
-	if s.state.Bytes+n > MaxRoundBytes {
+// grow counts bytes against a participant's share of the round's bound.
+func (s *step) grow(m *Member, n int) error {
+	if share := s.round.Share(MaxRoundBytes); m.Bytes+n > share {
 		return machine.Refuse(CodeTooMany, "shorten it, or point to it from the evidence's source",
-			"round %s holds at most %d bytes of texts and evidence", s.round.ID, MaxRoundBytes).With("limit", MaxRoundBytes)
+			"each of %d participants may bring %d bytes of texts and evidence", len(s.round.Participants), share).With("limit", share)
 	}
+	m.Bytes += n
 	s.state.Bytes += n
 	return nil
 }

@@ -134,9 +134,10 @@ func (h *Host) listen() (host.Host, error) {
 			return nil, machine.Refuse(CodeBadAddress, "write it like /ip4/127.0.0.1/tcp/7701", "not a multiaddr: %q", a)
 		}
 	}
+	// Without reuse of ports a second process on one is refused.
 	options := []libp2p.Option{
 		libp2p.Identity(key),
-		libp2p.Transport(tcp.NewTCPTransport, tcp.WithConnectionTimeout(h.cfg.DialTimeout)),
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport(), tcp.WithConnectionTimeout(h.cfg.DialTimeout)),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
 		libp2p.ConnectionGater(gater{h}),

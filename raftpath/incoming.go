@@ -38,6 +38,9 @@ func (p *Path) serveRaft(_ context.Context, s *p2p.Stream) error {
 		if err != nil {
 			return err
 		}
+		if p.ctx.Err() != nil {
+			return errStopped
+		}
 		jobs <- p.receive(s.Peer(), frame)
 	}
 }

@@ -279,14 +279,7 @@ func TestAnInterruptedInstallIsFinishedAtTheNextStart(t *testing.T) {
 		if err := d.bolt.Close(); err != nil {
 			t.Fatal(err)
 		}
-		x.path.stop()
-		if err := x.path.Close(); err != nil {
-			t.Fatal(err)
-		}
-		x.path = nil
-		if err := x.store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		x.kill()
 		x.start()
 		x.submit(fmt.Sprint("after step ", step))
 		c.same(c.nodes...)
@@ -315,7 +308,7 @@ func TestASnapshotIsTakenRightAfterAMembershipChange(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotBecomeAVoterIsNotAskedForVotes(t *testing.T) {
+func TestAnObserverStaysOneUntilItIsNamedAVoter(t *testing.T) {
 	c := newCluster(t, 3, quick)
 	c.leader().submit("one")
 	x := c.add()

@@ -70,6 +70,31 @@ func TestEveryMemberOfAnActionIsSigned(t *testing.T) {
 	}
 }
 
+func TestTheKidOfAnActionIsTheKeyThatSigned(t *testing.T) {
+	k, other := keyOf(t, "a"), keyOf(t, "b")
+	var a sign.Action
+	if err := json.Unmarshal([]byte(signedText(t, k, map[string]any{"n": 1})), &a); err != nil {
+		t.Fatal(err)
+	}
+	a.KID = other.KID() // the signature below is by k and says so
+	payload, err := a.Payload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Sig, err = k.Detached(sign.TypAction, payload); err != nil {
+		t.Fatal(err)
+	}
+	text, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []sign.PublicKey{k.Public(), other.Public()} {
+		if _, err := sign.Verify(text, key); !errors.Is(err, sign.ErrBadSignature) {
+			t.Errorf("under %s: %v", key.KID(), err)
+		}
+	}
+}
+
 func TestABodyCannotPassForTheSignature(t *testing.T) {
 	k := keyOf(t, "a")
 	first := signedText(t, k, map[string]any{"n": 1})

@@ -42,7 +42,7 @@ type look struct {
 	epoch   uint64
 	voters  []string
 	removed []string
-	history []machine.Committee
+	history [][]Voter
 }
 
 func (w *walker) look() look {
@@ -60,7 +60,7 @@ func (w *walker) look() look {
 		l.removed = append(l.removed, n.Node)
 	}
 	for e := uint64(1); e <= l.epoch; e++ {
-		com, ok, err := Committee(w.Tx, e)
+		com, ok, err := VotersOf(w.Tx, e)
 		if err != nil || !ok {
 			w.t.Fatalf("epoch %d: %v, %v", e, ok, err)
 		}

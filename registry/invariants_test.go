@@ -22,7 +22,7 @@ func TestWhateverIsAskedEveryKeyHasOneOwnerAndEveryPrincipalAtMostOneKey(t *test
 			keys = append(keys, keyOf(t, fmt.Sprint(i)))
 		}
 		ended := map[string]bool{} // kids that have stopped
-		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 			actor, id := rapid.SampledFrom(names).Draw(rt, "actor"), rapid.SampledFrom(names).Draw(rt, "id")
 			key := rapid.SampledFrom(keys).Draw(rt, "key")
 			var err error
@@ -52,6 +52,9 @@ func checkKeys(rt *rapid.T, b bench, names []string, keys []sign.Key, ended map[
 	active := map[string]int{}
 	for _, k := range keys {
 		owners := 0
+		if r, err := (state{b.Tx}).key(k.KID()); err != nil || r == nil {
+			continue // nobody has taken it
+		}
 		for _, id := range names {
 			_, status, err := Key(b.Tx, id, k.KID())
 			if err != nil {

@@ -214,6 +214,9 @@ func TestASupermajorityNeedsTheCertificateAndTwoThirds(t *testing.T) {
 		if a := r.certify(round); a.Phase != deliberation.PhaseCertified || a.Verdict != nil {
 			t.Fatalf("answer %+v", a)
 		}
+		if list, err := deliberation.Frozen(r.Tx); err != nil || len(list) != 0 {
+			t.Fatalf("a certified round waits for a certificate: %v %v", list, err)
+		}
 		again := r.do("n2", "certify", obj{"round": round, "certificate": r.certificate(f, r.World.Checkpoints[f.Seq], 0, 1, 2)})
 		if again.Status != "already_decided" || again.Phase != deliberation.PhaseCertified {
 			t.Fatalf("answer %+v", again)

@@ -20,14 +20,28 @@ const (
 // Codes of refusals that say the node cannot serve now. The same request may
 // succeed at another node or later; a write may be repeated with the same id.
 const (
-	CodeNoLeader   = "no_leader"   // the cluster has no Raft leader
-	CodeNotReady   = "not_ready"   // this node is starting or catching up
-	CodeTimeout    = "timeout"     // no answer in time: a write may or may not have been ordered
-	CodeBusy       = "busy"        // too many requests or streams at once
-	CodeStopping   = "stopping"    // the node is shutting down
-	CodeSlowReader = "slow_reader" // a stream's reader fell too far behind
-	CodeInternal   = "internal"    // the node's own trouble
+	CodeNoLeader    = "no_leader"      // the cluster has no Raft leader
+	CodeNotLeader   = "not_leader"     // the node that was asked to lead does not
+	CodeNotReady    = "not_ready"      // this node is starting or catching up
+	CodeTimeout     = "timeout"        // no answer in time: a write may or may not have been ordered
+	CodeUnknown     = "unavailable"    // the outcome of a write is not known: it may or may not have been ordered
+	CodeUnreachable = "unreachable"    // the node that would answer cannot be reached
+	CodeBusy        = "busy"           // too many requests or streams at once
+	CodeManyWaits   = "too_many_waits" // too many writes wait at this node
+	CodeHalted      = "halted"         // the node has stopped applying after an error of its own
+	CodeStopping    = "stopping"       // the node is shutting down
+	CodeSlowReader  = "slow_reader"    // a stream's reader fell too far behind
+	CodeInternal    = "internal"       // the node's own trouble
 )
+
+// Unavailable reports whether a code says that the node cannot serve now.
+func Unavailable(code string) bool {
+	switch code {
+	case CodeNoLeader, CodeNotReady, CodeNotLeader, CodeTimeout, CodeUnknown, CodeUnreachable, CodeManyWaits, CodeHalted, CodeBusy, CodeStopping:
+		return true
+	}
+	return false
+}
 
 // Backend is what a node offers its doors. Every method is safe for
 // concurrent use and returns when its context ends.

@@ -17,9 +17,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/deliberd/deliberd/acp"
+	"github.com/deliberd/deliberd/agora"
 	"github.com/deliberd/deliberd/api"
 	"github.com/deliberd/deliberd/api/apitest"
 	"github.com/deliberd/deliberd/api/door"
+	"github.com/deliberd/deliberd/deliberation"
 	"github.com/deliberd/deliberd/machine"
 )
 
@@ -404,5 +407,70 @@ func TestIDsOfOneClientAscend(t *testing.T) {
 			t.Fatalf("%s after %s: %v", id, last, err)
 		}
 		last = id
+	}
+}
+
+func TestTheProtocolHelpersSendTheirKindAndReadTheAnswer(t *testing.T) {
+	b := apitest.New()
+	for _, m := range []machine.Machine{acp.New(), agora.New(), deliberation.New()} {
+		b.Actions = append(b.Actions, m.Kinds()...)
+		b.Reads = append(b.Reads, m.Queries()...)
+	}
+	n := newNode(t, b)
+	c, ctx := ada(t, b, n.url), context.Background()
+	const id = "01JD0000000000000000000001"
+	var kind string
+	n.OnSubmit = func(a machine.Action) (any, error) {
+		kind = a.Kind
+		if _, err := deliberation.Decode(a.Kind, a.Body); err != nil && strings.HasPrefix(a.Kind, "deliberatic.") {
+			return nil, err
+		}
+		return map[string]string{"round": id}, nil
+	}
+	n.OnQuery = func(name, _ string, params json.RawMessage, _ bool) (any, error) {
+		kind = name
+		return map[string]any{"round": nil}, nil
+	}
+	yes := true
+	d, p, g := c.Deliberatic(), c.ACP(), c.Agora()
+	for want, call := range map[string]func() error{
+		"acp.submit":     func() error { _, _, err := p.Submit(ctx, acp.SubmitBody{}); return err },
+		"acp.respond":    func() error { _, _, err := p.Respond(ctx, acp.RespondBody{}); return err },
+		"acp.escalate":   func() error { _, _, err := p.Escalate(ctx, acp.EscalateBody{}); return err },
+		"acp.resolve":    func() error { _, _, err := p.Resolve(ctx, acp.ResolveBody{}); return err },
+		"agora.propose":  func() error { _, _, err := g.Propose(ctx, agora.ProposeBody{}); return err },
+		"agora.vote":     func() error { _, _, err := g.Vote(ctx, agora.VoteBody{}); return err },
+		"agora.veto":     func() error { _, _, err := g.Veto(ctx, agora.VetoBody{}); return err },
+		"agora.evaluate": func() error { _, _, err := g.Evaluate(ctx, "r"); return err },
+		"agora.get":      func() error { _, err := g.Get(ctx, "r", Stale()); return err },
+		"deliberatic.open": func() error {
+			_, _, err := d.Open(ctx, deliberation.OpenBody{Title: "x", Participants: []string{"a"}})
+			return err
+		},
+		"deliberatic.position": func() error {
+			_, _, err := d.Position(ctx, deliberation.PositionBody{Round: id, Answer: []byte("1")})
+			return err
+		},
+		"deliberatic.challenge": func() error { _, _, err := d.Challenge(ctx, deliberation.ArgueBody{Round: id, Target: id}); return err },
+		"deliberatic.support":   func() error { _, _, err := d.Support(ctx, deliberation.ArgueBody{Round: id, Target: id}); return err },
+		"deliberatic.evidence": func() error {
+			x := 0.5
+			_, _, err := d.Evidence(ctx, deliberation.EvidenceBody{Round: id, Argument: id, Evidence: []deliberation.EvidenceItem{{Type: "latency", Value: &x, Confidence: &x, Timestamp: "2026-01-15T00:00:00Z"}}})
+			return err
+		},
+		"deliberatic.done": func() error { _, _, err := d.Done(ctx, id); return err },
+		"deliberatic.confirm": func() error {
+			answer, _, err := d.Confirm(ctx, deliberation.ConfirmBody{Round: id, Winner: id, Accept: &yes})
+			if answer.Round != id {
+				t.Errorf("the answer is not read: %+v", answer)
+			}
+			return err
+		},
+		"deliberatic.get":     func() error { _, err := d.Get(ctx, id); return err },
+		"deliberatic.explain": func() error { _, err := d.Explain(ctx, id); return err },
+	} {
+		if err := call(); err != nil || kind != want {
+			t.Errorf("%s: %v, sent %s", want, err, kind)
+		}
 	}
 }

@@ -21,9 +21,9 @@ type Error struct {
 
 // Codes of this package.
 const (
-	CodeUnreachable = "unreachable" // no node could be reached; a write may or may not have been ordered
-	CodeBadAnswer   = "bad_answer"  // what answered is no deliberd node
-	CodeNoIdentity  = "no_identity" // the call needs an identity and the client has none
+	CodeUnreachable = api.CodeUnreachable // no node could be reached; a write may or may not have been ordered
+	CodeBadAnswer   = "bad_answer"        // what answered is no deliberd node
+	CodeNoIdentity  = "no_identity"       // the call needs an identity and the client has none
 	CodeBadEndpoint = "bad_endpoint"
 )
 
@@ -53,9 +53,5 @@ func fromRefusal(err error) error {
 
 // elsewhere reports whether another node, or the same a little later, may answer.
 func (e *Error) elsewhere() bool {
-	switch e.Code {
-	case api.CodeNoLeader, api.CodeNotReady, api.CodeTimeout, api.CodeBusy, api.CodeStopping, CodeUnreachable:
-		return true
-	}
-	return false
+	return api.Unavailable(e.Code)
 }

@@ -68,7 +68,7 @@ func Listen(cfg Config) (*Listener, error) {
 	}
 	inner, err := net.Listen("tcp", cfg.Addr)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, wsaeAddrInUse):
 		return nil, machine.Refuse(CodePortInUse, "stop the other program, or choose another address with --http", "The HTTP address %s is in use.", cfg.Addr)
 	case err != nil:
 		return nil, machine.Refuse(CodeBadAddress, "choose an address of this machine with --http", "The HTTP address %s cannot be used: %v.", cfg.Addr, err)
@@ -78,6 +78,9 @@ func Listen(cfg Config) (*Listener, error) {
 	}
 	return &Listener{cfg: cfg, Listener: inner, tls: secure}, nil
 }
+
+// wsaeAddrInUse is what Windows says when a port is taken.
+const wsaeAddrInUse = syscall.Errno(10048)
 
 // URL is where clients reach the door.
 func (l *Listener) URL() string {

@@ -75,11 +75,6 @@ func parseError(err error) *rpcError {
 
 // numbers of the codes that are not the state machine's answer.
 var numbers = map[string]int{
-	api.CodeNoLeader:       Unavailable,
-	api.CodeNotReady:       Unavailable,
-	api.CodeTimeout:        Unavailable,
-	api.CodeBusy:           Unavailable,
-	api.CodeStopping:       Unavailable,
 	api.CodeInternal:       InternalError,
 	machine.CodeMalformed:  InvalidParams,
 	machine.CodeOutOfRange: InvalidParams,
@@ -89,6 +84,9 @@ var numbers = map[string]int{
 func numberOf(r *machine.Refusal) int {
 	if n, ok := numbers[r.Code]; ok {
 		return n
+	}
+	if api.Unavailable(r.Code) {
+		return Unavailable
 	}
 	return Refused
 }

@@ -146,12 +146,19 @@ func (a *app) acpEscalate() *cobra.Command {
 func (a *app) acpResolve() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
-		Use:     "resolve PROPOSAL approved|rejected",
+		Use:     "resolve PROPOSAL approve|reject",
 		Short:   "Decide an escalated proposal, as a human",
-		Example: `  deliberd acp resolve 01JD0000000000000000000000 approved --note "checked" --as grace`,
-		Args:    args("PROPOSAL", "approved|rejected"),
+		Example: `  deliberd acp resolve 01JD0000000000000000000000 approve --note "checked" --as grace`,
+		Args:    args("PROPOSAL", "approve|reject"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.act(cmd, "acp.resolve", without(map[string]any{"proposal_id": given[0], "outcome": given[1], "note": note}), a.acpDone)
+			outcome := given[1]
+			switch outcome { // the verb for people, the wire's word for scripts
+			case "approve", "approved":
+				outcome = string(acp.Approved)
+			case "reject", "rejected":
+				outcome = string(acp.Rejected)
+			}
+			return a.act(cmd, "acp.resolve", without(map[string]any{"proposal_id": given[0], "outcome": outcome, "note": note}), a.acpDone)
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why")

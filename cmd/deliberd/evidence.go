@@ -102,4 +102,4 @@ consistent with itself, which anybody can make it. A failing leaf is named.`,
 }
 
 // evidenceQuery exports the chain of an ended round.
-const evidenceQuery = "deliberatic.evidence"
+const evidenceQuery = "deliberatic.export"

@@ -30,7 +30,7 @@ func printExplanation(w io.Writer, e *deliberation.Explanation) {
 		if i == 0 {
 			name = "ranking"
 		}
-		pairs = append(pairs, name+" ", fmt.Sprintf("%d. %s  σ %s  %s", i+1, p.Position, nano(p.SigmaNano), p.Author))
+		pairs = append(pairs, name+" ", strings.TrimSpace(fmt.Sprintf("%d. %s  σ %s  %s", i+1, p.Position, nano(p.SigmaNano), p.Author)))
 	}
 	pairs = append(pairs, "gap", gapText(e), "path", pathText(e), "semantics", e.Method+", "+e.Status)
 	if e.Phase != "" {
@@ -95,6 +95,9 @@ func pathText(e *deliberation.Explanation) string {
 func flipText(f *deliberation.Flip) string {
 	if f == nil {
 		return ""
+	}
+	if f.ChangeNano == 0 {
+		return fmt.Sprintf("it stands on the edge: the slightest change of w of %s, then %s", f.Argument, f.Then)
 	}
 	return fmt.Sprintf("move w of %s from %s beyond %s (%s): then %s", f.Argument, nano(f.FromNano), nano(f.ToNano), signed(f.ChangeNano), f.Then)
 }

@@ -51,7 +51,7 @@ func describe(err error) *client.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &failure):
-		return &client.Error{Code: failure.Code, Message: failure.Error(), Fix: "get the file again from a node you trust: deliberd evidence export", Data: map[string]any{"leaf": failure.Leaf, "kind": failure.Kind}}
+		return &client.Error{Code: failure.Code, Message: strings.TrimPrefix(failure.Error(), failure.Code+": "), Fix: "get the file again from a node you trust: deliberd evidence export", Data: map[string]any{"leaf": failure.Leaf, "kind": failure.Kind}}
 	}
 	if r, ok := machine.IsRefusal(err); ok {
 		return &client.Error{Code: r.Code, Message: r.Message, Fix: r.Fix, Data: r.Data}

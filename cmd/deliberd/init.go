@@ -39,7 +39,7 @@ and the node's keys that "genesis founder" made.`,
 		Args:    maybe("DIR"),
 
 		PersistentPreRunE: a.loadIn(0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := os.MkdirAll(filepath.Dir(a.configPath()), 0o755); err != nil {
 				return err
 			}
@@ -47,6 +47,9 @@ and the node's keys that "genesis founder" made.`,
 			var err error
 			if genesis != "" {
 				out, err = a.initWith(genesis)
+				if cmd.Flags().Changed("operator") {
+					out.Operator = operator
+				}
 			} else {
 				out, err = a.initAlone(operator, name)
 			}

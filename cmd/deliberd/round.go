@@ -24,7 +24,7 @@ func (a *app) roundCommand() *cobra.Command {
 		a.roundResolve(), a.roundConfirm(), a.roundReview(), a.roundOutcome(), a.roundShow(), a.roundList(), a.roundWatch(), a.roundExplain())
 }
 
-// roundDoneText prints where a round stands after an action.
+// roundStands prints where a round stands after an action.
 func (a *app) roundStands(raw json.RawMessage) error {
 	var r deliberation.Answer
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -67,7 +67,7 @@ hold a grant in --domain; they are frozen now. Every phase has its own window,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&body.Question, "question", "", "the question in full")
+	fl.StringVar(&body.Question, "question", "", "the question in full, or @FILE")
 	fl.StringVar(&body.Domain, "domain", "", "domain, such as risk.credit")
 	fl.StringSliceVar(&body.Participants, "participants", nil, "who takes part (default: who holds a grant in the domain)")
 	fl.StringSliceVar(&body.Reviewers, "reviewers", nil, "humans who decide when the winner is rejected (--on-rejected human)")
@@ -92,6 +92,9 @@ hold a grant in --domain; they are frozen now. Every phase has its own window,
 
 func (f openFlags) fill(cmd *cobra.Command, body *deliberation.OpenBody) error {
 	var err error
+	if body.Question, err = fromFile(body.Question); err != nil {
+		return err
+	}
 	if f.task != "" {
 		if body.Task, err = jsonValue("--task", f.task, false); err != nil {
 			return err

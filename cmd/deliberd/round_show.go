@@ -57,7 +57,7 @@ func (a *app) printVerdict(v *deliberation.Verdict) {
 	for _, s := range v.Strengths {
 		rows = append(rows, []string{s.Position, s.Author, nano(s.SigmaNano), yes(s.Position == v.Winner, "winner")})
 	}
-	table(a.out, "no positions", []string{"POSITION", "AUTHOR", "σ", ""}, rows)
+	table(a.out, "no positions", []string{"POSITION", "AUTHOR", "σ", "RESULT"}, rows)
 	pairs := []string{"status", string(v.Status), "reason", v.Reason, "winner", v.Winner, "answer", line(string(v.Answer), 100), "path", string(v.Path), "why", string(v.Why),
 		"gap", gap(v.GapNano) + " against τ " + nano(v.TauNano)}
 	if c := v.Count; c != nil {

@@ -48,7 +48,7 @@ func printStatus(w io.Writer, st client.Status) {
 	facts(w,
 		"node", st.NodeID, "cluster", st.ClusterID, "role", st.Role, "leader", st.Leader, "ready", ready,
 		"voters", voters, "term", number(st.Term), "generation", number(st.Generation), "epoch", number(st.Epoch),
-		"applied index", number(st.AppliedIndex), "decision log", fmt.Sprintf("%d leaves, root %s", st.DecisionLog.Size, st.DecisionLog.Root), "version", st.Version)
+		"applied index", number(st.AppliedIndex), "decision log", fmt.Sprintf("size %d, root %s", st.DecisionLog.Size, st.DecisionLog.Root), "version", st.Version)
 }
 
 func (a *app) peersCommand() *cobra.Command {

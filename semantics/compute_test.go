@@ -90,23 +90,20 @@ func TestGrowthBeyondTheRangeIsHeldAndSaid(t *testing.T) {
 	}
 }
 
+// scattered is a chain of supports 0 → … over n arguments whose indices are in
+// no topological order, and its last argument.
+func scattered(n int) (links []Link, last int32) {
+	at := func(i int) int32 { return int32(i * 7919 % n) } // n is no multiple of 7919
+	for i := range n - 1 {
+		links = append(links, Link{at(i), at(i + 1)})
+	}
+	return links, at(n - 1)
+}
+
 func TestAChainOfAMillionArgumentsNeedsNoStack(t *testing.T) {
 	const n = 1_000_000
-	supports := make([]Link, 0, n)
-	for i := range int32(n - 1) { // neither ascending nor descending: Tarjan has to walk it
-		from, to := (i*7919)%n, ((i+1)*7919)%n
-		if from < 0 {
-			from += n
-		}
-		if to < 0 {
-			to += n
-		}
-		supports = append(supports, Link{from, to})
-	}
-	for i := range supports {
-		supports[i] = Link{int32(int64(i) * 7919 % n), int32(int64(i+1) * 7919 % n)}
-	}
-	g, err := NewNetwork(n, nil, supports)
+	chain, last := scattered(n)
+	g, err := NewNetwork(n, nil, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,15 +115,23 @@ func TestAChainOfAMillionArgumentsNeedsNoStack(t *testing.T) {
 	if err != nil || s.Run.Status != Exact || s.Run.Components != n || g.order != unordered {
 		t.Fatalf("%+v %v", s.Run, err)
 	}
-	if end := s.Sigma[(n-1)*7919%n]; math.Abs(end-1) > 1e-12 { // 0.4/(1 − 0.6)
+	if end := s.Sigma[last]; math.Abs(end-1) > 1e-12 { // 0.4/(1 − 0.6)
 		t.Fatalf("the end of the chain is %g", end)
 	}
-	// Closed into a ring it is one component.
-	g, err = NewNetwork(n, nil, append(supports, Link{int32((n - 1) * 7919 % n), 0}))
+}
+
+func TestALongRingIsOneCertifiedComponent(t *testing.T) {
+	const n = 50_000
+	chain, last := scattered(n)
+	g, err := NewNetwork(n, nil, append(chain, Link{last, 0}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err = g.Solve(base, Options{})
+	base := make([]float64, n)
+	for i := range base {
+		base[i] = 0.4
+	}
+	s, err := g.Solve(base, Options{})
 	if err != nil || s.Run.Status != Converged || s.Run.Components != 1 || s.Run.Certified != 1 || math.Abs(s.Sigma[0]-1) > 1e-11 {
 		t.Fatalf("%+v %v", s.Run, err)
 	}

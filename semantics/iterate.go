@@ -62,7 +62,7 @@ func (k *kernel) probe(h float64, limit int) settling {
 	e := *k // its own x and y headers; k starts afresh afterwards
 	e.c = make([]float64, k.n)
 	for i := range e.x { // a fixed pattern without symmetry, from 1 to 2
-		e.x[i] = 1 + float64(uint16(uint32(i+1)*40503))/(1<<16)
+		e.x[i] = 1 + float64(float64(uint16(uint32(i+1)*40503))/(1<<16))
 	}
 	p := newProgress(h, limit)
 	p.first = 1

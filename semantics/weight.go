@@ -68,11 +68,11 @@ func Weight(items []Evidence, rule WeightRule, empty float64) (float64, error) {
 func aggregate(items []Evidence, rule WeightRule) float64 {
 	n := len(items)
 	if n == 1 {
-		return float64(items[0].Value * (1 - items[0].Confidence/2))
+		return float64(items[0].Value * (1 - float64(items[0].Confidence/2)))
 	}
 	logs, discount := 0.0, 1.0
 	for _, e := range items {
-		v, d := e.Value, 1-e.Confidence/2
+		v, d := e.Value, 1-float64(e.Confidence/2)
 		if v == 0 {
 			return 0
 		}

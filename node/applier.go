@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/deliberd/deliberd/fsm"
@@ -60,6 +61,9 @@ func (a applier) Next(tx machine.Tx) (machine.Stamp, bool, error) { return a.f.N
 
 func (a applier) Head(tx machine.Tx) (uint64, machine.Stamp, error) {
 	h, err := fsm.ReadHead(tx)
+	if errors.Is(err, fsm.ErrNoGenesis) {
+		return 0, 0, nil // a joiner before it has the state
+	}
 	return h.Seq, h.Stamp, err
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -59,6 +60,9 @@ func (n *Node) contestAll() error {
 		frozen, err = deliberation.Frozen(own)
 		return err
 	})
+	if errors.Is(err, fsm.ErrNoGenesis) {
+		return nil
+	}
 	for _, r := range frozen {
 		if err := n.contest(r); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 const (
 	CodeNotFounded = "not_founded"     // the data folder belongs to no cluster yet
 	CodeFounded    = "already_founded" // the data folder belongs to a cluster
+	CodeNotWelcome = "not_welcome"     // no member lets the invitation in: used, expired, or nobody there
 )
 
 // Found puts a signed genesis into a data folder whose node the genesis

@@ -104,6 +104,11 @@ func joinAction(cfg Config, keys Keys, inv membership.Invitation) ([]byte, error
 	return a.Encode()
 }
 
+// knockRounds is how often every address is tried before giving up: a member
+// that does not know the invitation (any more) closes the connection, which
+// looks like a network in trouble.
+const knockRounds = 6
+
 // knock asks the invitation's members in turn until one answers. A refusal by
 // a member is the answer; only trouble on the way goes on to the next.
 func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req joinRequest) (joinResponse, error) {
@@ -112,7 +117,7 @@ func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req join
 		return joinResponse{}, err
 	}
 	var last error
-	for ctx.Err() == nil {
+	for round := 0; round < knockRounds && ctx.Err() == nil; round++ {
 		for _, addr := range inv.Addrs {
 			at := strings.LastIndex(addr, "/p2p/")
 			if at < 0 {
@@ -137,8 +142,8 @@ func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req join
 			break
 		}
 	}
-	return joinResponse{}, machine.Refuse(p2p.CodeUnreachable, "check that a member of the cluster is running and the invitation is not used or expired",
-		"no member answered: %v", last)
+	return joinResponse{}, machine.Refuse(CodeNotWelcome, "check that a member runs at the invitation's addresses, and ask for a new invitation if this one was used or has expired",
+		"no member lets this invitation in: %v", last)
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -153,7 +158,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // welcome answers a stranger that holds an open invitation.
-func (n *Node) welcome(ctx context.Context, _ string, request []byte) ([]byte, error) {
+func (n *Node) welcome(ctx context.Context, from string, request []byte) ([]byte, error) {
+	n.guests.add(from)
 	var req joinRequest
 	if err := canon.Decode(request, &req); err != nil {
 		return nil, machine.Refuse(machine.CodeMalformed, "use a deliberd of the cluster's version", "%v", err)

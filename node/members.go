@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/raftpath"
 )
 
 // circle is who a node talks to: members, and strangers with an open
@@ -25,7 +28,36 @@ type circle struct {
 // admitted answers package p2p for every connection.
 func (n *Node) admitted(id string) bool {
 	c := n.circle.Load()
-	return c != nil && c.admit[id]
+	return c != nil && c.admit[id] || n.guests.has(id)
+}
+
+// farewell is how long somebody who has just lost the right to connect may
+// stay: long enough to hear why.
+const farewell = 10 * time.Second
+
+// guests are strangers being welcomed, and members just removed. Using an
+// invitation takes away the right to connect under it, and would cut off the
+// answer; a removed node should apply its own removal.
+type guests struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (g *guests) add(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until == nil {
+		g.until = map[string]time.Time{}
+	}
+	now := time.Now()
+	maps.DeleteFunc(g.until, func(_ string, until time.Time) bool { return until.Before(now) })
+	g.until[id] = now.Add(farewell)
+}
+
+func (g *guests) has(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Before(g.until[id])
 }
 
 // firstCircle is the circle before there is any state: the founders, or the
@@ -78,7 +110,9 @@ func (n *Node) readCircle(tx machine.Tx) (*circle, error) {
 // useCircle makes a circle the one in force: who may connect, where to find
 // them, and which voters Raft should have.
 func (n *Node) useCircle(c *circle) {
-	n.circle.Store(c)
+	if old := n.circle.Swap(c); old != nil {
+		n.sayFarewell(old, c)
+	}
 	for _, m := range c.members {
 		if m.Node == n.keys.ID() {
 			continue
@@ -93,6 +127,22 @@ func (n *Node) useCircle(c *circle) {
 	n.host.Refresh()
 	if n.path != nil && c.epoch > 0 {
 		n.path.Reconcile(c.voters)
+	}
+}
+
+// sayFarewell lets those who were members a moment ago hear that they are not
+// any more, and stops this node if it is one of them.
+func (n *Node) sayFarewell(old, now *circle) {
+	if now.epoch == 0 {
+		return
+	}
+	for _, m := range old.members {
+		if !now.admit[m.Node] {
+			n.guests.add(m.Node)
+		}
+	}
+	if old.self != "" && now.self == "" {
+		n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member"))
 	}
 }
 
@@ -141,6 +191,7 @@ func (n *Node) duties(ctx context.Context) {
 	retry := time.NewTicker(time.Second)
 	defer retry.Stop()
 	for {
+		n.host.Refresh() // whose farewell is over
 		if err := n.doDuties(ctx); err != nil && ctx.Err() == nil {
 			n.log.Info("will try again", "err", err)
 		}

@@ -43,6 +43,7 @@ type Node struct {
 	bft      *bftpath.Driver
 	door     *door.Listener
 	circle   circlePointer
+	guests   guests
 	duty     chan struct{}
 
 	ctx    context.Context
@@ -163,7 +164,7 @@ func (n *Node) openPath(c *circle) (err error) {
 		Epoch:      func() uint64 { return n.circle.Load().epoch },
 		Members:    n.peersToAsk,
 		OnApplied:  n.onApplied,
-		OnProgress: n.cfg.OnProgress,
+		OnProgress: n.onProgress,
 		OnFatal:    n.fail,
 		OnRemoved: func() {
 			n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member"))
@@ -275,6 +276,21 @@ func (n *Node) onApplied(outcomes []raftpath.Outcome) {
 	n.feed.grew()
 	if members {
 		n.refreshCircle()
+	}
+}
+
+// onProgress hears how a catch-up goes; afterwards the state may be another.
+func (n *Node) onProgress(p raftpath.Progress) {
+	if n.cfg.OnProgress != nil {
+		n.cfg.OnProgress(p)
+	}
+	if !p.Done {
+		return
+	}
+	n.feed.grew()
+	n.refreshCircle()
+	if err := n.contestAll(); err != nil {
+		n.log.Error("taking part in contested rounds failed", "err", err)
 	}
 }
 

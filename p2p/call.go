@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -98,8 +98,14 @@ func (h *Host) broken(ctx context.Context, p peer.ID, start time.Time, err error
 	if _, ok := machine.IsRefusal(err); ok {
 		return err
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && h.silentSince(p, start) {
-		h.disconnect(p)
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		if d, ok := ctx.Deadline(); ok && !d.After(time.Now()) {
+			return fmt.Errorf("node %s: %w", p, context.DeadlineExceeded)
+		}
+		if h.silentSince(p, start) {
+			h.disconnect(p)
+		}
 	}
 	return fmt.Errorf("node %s: %w", p, err)
 }

@@ -121,22 +121,25 @@ func (h *Host) listen() (host.Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("p2p identity: %w", err)
 	}
+	var addrs []multiaddr.Multiaddr
+	for _, s := range h.cfg.Listen {
+		a, err := multiaddr.NewMultiaddr(s)
+		if err != nil {
+			return nil, machine.Refuse(CodeBadAddress, "write it like /ip4/127.0.0.1/tcp/7701", "not a multiaddr: %q", s)
+		}
+		addrs = append(addrs, a)
+	}
 	limits, err := resources()
 	if err != nil {
 		return nil, err
 	}
 	conns, err := connmgr.NewConnManager(256, 512)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, limits.Close())
 	}
-	for _, a := range h.cfg.Listen {
-		if _, err := multiaddr.NewMultiaddr(a); err != nil {
-			return nil, machine.Refuse(CodeBadAddress, "write it like /ip4/127.0.0.1/tcp/7701", "not a multiaddr: %q", a)
-		}
-	}
-	// Without reuse of ports a second process on one is refused.
-	options := []libp2p.Option{
+	made, err := libp2p.New(
 		libp2p.Identity(key),
+		// Without reuse of ports a second process on one is refused.
 		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport(), tcp.WithConnectionTimeout(h.cfg.DialTimeout)),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
@@ -146,16 +149,15 @@ func (h *Host) listen() (host.Host, error) {
 		libp2p.SwarmOpts(swarm.WithDialTimeout(h.cfg.DialTimeout), swarm.WithDialTimeoutLocal(h.cfg.DialTimeout)),
 		libp2p.DisableRelay(), libp2p.DisableMetrics(), libp2p.Ping(false), libp2p.DisableIdentifyAddressDiscovery(),
 		libp2p.UserAgent("deliberd"),
-	}
-	if len(h.cfg.Listen) == 0 {
-		options = append(options, libp2p.NoListenAddrs)
-	} else {
-		options = append(options, libp2p.ListenAddrStrings(h.cfg.Listen...))
-	}
-	made, err := libp2p.New(options...)
+		libp2p.NoListenAddrs,
+	)
 	if err != nil {
-		_ = limits.Close() // libp2p.New closes it only once it has made a host
-		return nil, listenError(h.cfg.Listen, err)
+		return nil, errors.Join(err, conns.Close(), limits.Close())
+	}
+	if len(addrs) > 0 { // not by an option: libp2p.New leaves goroutines behind when it cannot listen
+		if err := made.Network().Listen(addrs...); err != nil {
+			return nil, errors.Join(listenError(h.cfg.Listen, err), made.Close())
+		}
 	}
 	return made, nil
 }

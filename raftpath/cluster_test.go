@@ -66,6 +66,9 @@ type node struct {
 
 func newCluster(t testing.TB, n int, timing Timing) *cluster {
 	t.Helper()
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel() // most of a test's time is waiting for elections
+	}
 	return newClusterWith(t, n, timing, nil)
 }
 

@@ -267,7 +267,7 @@ func (r *Round) CastVeto(v Veto) error {
 func (r *Round) Evaluate(now int64) *Resolution {
 	if r.ballot.Evaluate(now) {
 		votes := make([]Vote, 0, len(r.votes))
-		for _, v := range r.votes {
+		for _, v := range r.votes { // order: dissent sorts
 			votes = append(votes, v)
 		}
 		r.ballot.Resolution.Dissent = dissent(r.vetoes, votes)

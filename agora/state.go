@@ -18,7 +18,7 @@ type State struct {
 // ToState is the round for keeping; it shares nothing that changes.
 func (r *Round) ToState() State {
 	s := State{Proposal: r.proposal, Votes: []Vote{}, Vetoes: append([]Veto{}, r.vetoes...), Resolution: r.ballot.Resolution}
-	for _, v := range r.votes {
+	for _, v := range r.votes { // order: sorted below
 		s.Votes = append(s.Votes, v)
 	}
 	slices.SortFunc(s.Votes, func(a, b Vote) int { return strings.Compare(a.AgentID, b.AgentID) })
@@ -91,7 +91,7 @@ func (m *MemoryStore) Delete(id string) error {
 // ListIDs implements Store.
 func (m *MemoryStore) ListIDs() ([]string, error) {
 	ids := make([]string, 0, len(m.rounds))
-	for id := range m.rounds {
+	for id := range m.rounds { // order: sorted below
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

@@ -36,7 +36,7 @@ func (e *Engine) follow() {
 func (e *Engine) move(view uint64) {
 	e.view, e.armed, e.sent = view, false, nil
 	e.resendIn = e.cfg.Resend
-	for s := range e.own {
+	for s := range e.own { // order: each is judged by itself
 		if s.view+window < view {
 			delete(e.own, s) // nothing is ever cast again in so old a view
 		}
@@ -264,6 +264,7 @@ func (e *Engine) restore(r Restored) error {
 			return err
 		}
 	}
+	// order: the refusal is the same for any
 	for s := range e.own { // a commit without its proof would make this replica forget what it promised
 		if s.phase == Commit && (e.locked == nil || e.locked.View < s.view) {
 			return machine.Refuse(CodeCorrupt, "", "the proof of a stored commit is missing")

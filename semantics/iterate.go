@@ -38,7 +38,7 @@ func (k *kernel) iterate(h float64, limit int) settling {
 		target := float64(relativeResidual * max(1, last.largest))
 		stalled := p.note(last.residual, target)
 		switch {
-		case !last.finite || last.largest > growthLimit*start:
+		case !last.finite || last.largest > float64(growthLimit*start):
 			return p.end(false, last)
 		case last.residual <= target:
 			return p.end(true, last)

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
+	"math"
 	"sort"
 	"strconv"
 	"strings"
@@ -120,7 +122,7 @@ func (c *checker) numeric(n ast.Node) bool {
 			c.report(n.Pos(), "libm", "math.%s may differ in its last bit between machines; use internal/detmath", n.Sel.Name)
 		}
 	case *ast.BinaryExpr:
-		if n.Op == token.MUL && c.isFloat(n) && !c.wrapped(n) {
+		if n.Op == token.MUL && c.isFloat(n) && !c.scales(n.X) && !c.scales(n.Y) && !c.wrapped(n) {
 			c.report(n.Pos(), "fuse", "wrap the product: float64(x*y)")
 		}
 	}
@@ -146,7 +148,20 @@ func (c *checker) isFloat(n ast.Expr) bool {
 	return ok && b.Info()&types.IsFloat != 0
 }
 
-// wrapped reports whether the product stands directly in a conversion.
+// scales reports whether an operand is a constant power of two: such a
+// product is exact, fused or not.
+func (c *checker) scales(n ast.Expr) bool {
+	v := c.pkg.TypesInfo.Types[n].Value
+	if v == nil {
+		return false
+	}
+	f, _ := constant.Float64Val(constant.ToFloat(v))
+	frac, _ := math.Frexp(math.Abs(f))
+	return frac == 0.5
+}
+
+// wrapped reports whether the product, or the product it is a factor of,
+// stands directly in a conversion.
 func (c *checker) wrapped(n ast.Expr) bool {
 	path, _ := astutil.PathEnclosingInterval(c.file, n.Pos(), n.End())
 	for i, at := range path {
@@ -157,6 +172,10 @@ func (c *checker) wrapped(n ast.Expr) bool {
 			switch up := up.(type) {
 			case *ast.ParenExpr:
 				continue
+			case *ast.BinaryExpr:
+				if up.Op == token.MUL {
+					continue
+				}
 			case *ast.CallExpr:
 				return c.pkg.TypesInfo.Types[up.Fun].IsType()
 			}

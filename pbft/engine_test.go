@@ -201,6 +201,13 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 		return Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: Sign(domain, signer, []Vote{v}, l.keys[signer]).proof()}
 	}
 	a := l.preparedIn(0, "A")
+	short := l.preparedIn(0, "B") // one vote of it is of another value
+	short.Votes[2] = a.Votes[2]
+	claimsShort := []Claim{claim(0, nil), claim(1, short), claim(3, nil)}
+	unsigned := claim(3, nil)
+	unsigned.Proof.Signature = claim(0, nil).Proof.Signature
+	withdrawn := claim(1, a) // signed with a claim, quoted without
+	withdrawn.Prepared, withdrawn.Digest = 0, Digest{}
 	for name, c := range map[string]struct {
 		value string
 		nv    NewView
@@ -213,6 +220,9 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 		"a certificate nobody claims": {"A", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), claim(3, nil)}, Highest: a}, false},
 		"two view changes":            {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil)}}, false},
 		"one view change twice":       {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), claim(1, nil)}}, false},
+		"an unsigned view change":     {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), unsigned}}, false},
+		"a claim withdrawn":           {"B", NewView{Claims: []Claim{claim(0, nil), withdrawn, claim(3, nil)}}, false},
+		"a certificate unproven":      {"B", NewView{Claims: claimsShort, Highest: short}, false},
 		"four view changes":           {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), claim(2, nil), claim(3, nil)}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // step by step. Regenerate with -rewrite and read the difference.
 func TestTheTranscriptsHold(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if strings.Contains(path, "fuzz") {
-			return
+		if !strings.HasSuffix(path, ".txt") {
+			return // what fuzzing and rapid keep of failures
 		}
 		s := &script{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -51,6 +51,8 @@ type Config struct {
 	// Ticker replaces the clock in tests: a channel that delivers every d.
 	Ticker func(d time.Duration) (ticks <-chan time.Time, stop func())
 	Log    *slog.Logger
+
+	compactFrom int64 // smaller in tests
 }
 
 // Bounds of what one peer can make a driver hold.
@@ -133,6 +135,9 @@ func New(cfg Config) (*Driver, error) {
 	}
 	if cfg.Tick <= 0 {
 		cfg.Tick = 50 * time.Millisecond
+	}
+	if cfg.compactFrom <= 0 {
+		cfg.compactFrom = compactFrom
 	}
 	if cfg.Ticker == nil {
 		cfg.Ticker = systemTicker

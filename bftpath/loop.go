@@ -38,7 +38,7 @@ type instance struct {
 const compactFrom = 8 << 20
 
 func (l *loop) init(d *Driver) {
-	l.d, l.instances, l.compact = d, map[pbft.Digest]*instance{}, compactFrom
+	l.d, l.instances, l.compact = d, map[pbft.Digest]*instance{}, d.cfg.compactFrom
 	l.recalled = map[pbft.Digest]*pbft.Restored{}
 	l.early.init()
 }

@@ -90,7 +90,7 @@ func (l *loop) rewrite() {
 	items := l.live()
 	l.notes = nil // all of it is among these
 	l.used = sizeOf(items)
-	l.compact = max(compactFrom, 2*l.used)
+	l.compact = max(l.d.cfg.compactFrom, 2*l.used)
 	l.flying = &signedBatch{}
 	l.d.flusher.work <- flight{items: items, rewrite: true}
 }

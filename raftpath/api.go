@@ -109,6 +109,11 @@ type Config struct {
 
 	Timing Timing
 	Logger *slog.Logger // nil: slog.Default
+
+	// UnsafeFastPath takes heartbeats beside raft's main thread, as raft's own
+	// transport does. Nodes then come to disagree about entries: package
+	// jepsen sets it to show that it would notice. Nothing else may.
+	UnsafeFastPath bool
 }
 
 // Timing holds the durations and thresholds of a Path; zero fields take the

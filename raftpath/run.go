@@ -151,7 +151,7 @@ func (p *Path) startRaft() error {
 	config.NoSnapshotRestoreOnStart = len(snapshots) == 0 || head.Index >= snapshots[0].Index
 	x := &run{p: p, disk: d, quit: make(chan struct{}), idle: make(chan struct{}), ready: make(chan struct{})}
 	x.t = newTransport(p.cfg.Host, p.guardFor(x.raft), p.cfg.Timing, d.logs.FirstIndex)
-	x.t.fast = exposeFastPath
+	x.t.fast = p.cfg.UnsafeFastPath
 	x.lead.init(x)
 	x.r, err = raft.NewRaft(config, &fsm{p, x}, d.logs, d.keys, d.snaps, x.t)
 	if err != nil {
@@ -168,10 +168,6 @@ func (p *Path) startRaft() error {
 	})
 	return nil
 }
-
-// exposeFastPath is for the test that shows why raft's fast path for
-// heartbeats stays hidden.
-var exposeFastPath bool
 
 // stopRaft stops raft and everything that waits for it; the caller holds life.
 func (p *Path) stopRaft() error {

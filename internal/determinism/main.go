@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"github.com/deliberd/deliberd/fsm/standard"
 )
 
 func main() {
@@ -23,4 +25,28 @@ func main() {
 		}
 	}
 	fmt.Println(b.sum())
+	if len(os.Args) > 2 {
+		if err := replay(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "determinism:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// replay prints the head that a recorded log leads to.
+func replay(path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	g, entries, err := standard.DecodeRecording(raw)
+	if err != nil {
+		return err
+	}
+	head, err := standard.Replay(standard.NewMemory(), g, entries)
+	if err != nil {
+		return err
+	}
+	fmt.Println(head.Size, head.Root)
+	return nil
 }

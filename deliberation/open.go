@@ -257,7 +257,7 @@ func (r *Round) windows(b *OpenBody) error {
 			continue
 		}
 		if *w.from < 1 || *w.from > MaxWindow {
-			return outOfRange("30000 is the default", "%s is not in [1, %d] milliseconds", w.name, MaxWindow)
+			return outOfRange("30000 is the default", "%s is not in [1, %d] milliseconds", w.name, int64(MaxWindow))
 		}
 		*w.to = *w.from
 	}

@@ -3,8 +3,9 @@ package demo_test
 import (
 	"bytes"
 	"context"
-	"os"
+	"io"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,15 +17,16 @@ import (
 func TestFourNodesPlayTheWholeDemoAndAgree(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	c, err := embedded.Start(ctx, embedded.Config{Dir: t.TempDir(), HTTP: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	dir := t.TempDir()
+	c, err := embedded.Start(ctx, embedded.Config{Dir: dir, HTTP: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	members := map[string]*client.Identity{}
 	if err := demo.Cast(ctx, c, members); err != nil {
 		t.Fatal(err)
@@ -54,6 +56,10 @@ func TestFourNodesPlayTheWholeDemoAndAgree(t *testing.T) {
 		t.Errorf("Agora: %+v", r.Agora)
 	}
 	if _, _, err := c.Agree(ctx); err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	replayed(t, filepath.Join(dir, "node1"))
 }

@@ -13,7 +13,7 @@ import (
 // null are refused as malformed: an optional member is left out instead.
 func DecodeBody(body json.RawMessage, v any) error {
 	if err := canon.DecodeChecked(body, v); err != nil {
-		return Refuse(CodeMalformed, "send the members that the kind's schema names", "%v", err)
+		return Refuse(CodeMalformed, "send the members that the kind's schema names", "what was sent is not of the schema's shape: %s", canon.Detail(err))
 	}
 	return refuseNull(body)
 }

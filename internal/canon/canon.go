@@ -61,6 +61,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s at byte %d: %s", e.Code, e.Offset, e.Detail)
 }
 
+// Detail is what is wrong in words, without code and place.
+func Detail(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return err.Error()
+}
+
 // Canonicalize returns the RFC 8785 form of one JSON text.
 // It errs with an [*Error] on anything [Check] refuses.
 func Canonicalize(raw []byte) ([]byte, error) {
@@ -139,7 +148,7 @@ func DecodeChecked(raw []byte, v any) error {
 			return &Error{Code: WrongType, Offset: int(typ.Offset), Detail: fmt.Sprintf("%s wants %s, got %s", typ.Field, typ.Type, typ.Value)}
 		}
 		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return &Error{Code: UnknownField, Offset: -1, Detail: name}
+			return &Error{Code: UnknownField, Offset: -1, Detail: "there is no member " + name}
 		}
 		return &Error{Code: WrongType, Offset: -1, Detail: err.Error()}
 	}

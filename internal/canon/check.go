@@ -116,7 +116,7 @@ func (s *scanner) object(depth int) error {
 			return err
 		}
 		if _, dup := seen[name]; dup {
-			return &Error{Code: DuplicateMember, Offset: start, Detail: strconv.Quote(name)}
+			return &Error{Code: DuplicateMember, Offset: start, Detail: fmt.Sprintf("member %q stands twice", name)}
 		}
 		seen[name] = struct{}{}
 		s.space()

@@ -34,7 +34,7 @@ func exactNames(raw []byte, t reflect.Type) error {
 		return eachMember(raw, func(name string, value json.RawMessage) error {
 			ft, ok := fields[name]
 			if !ok {
-				return &Error{Code: UnknownField, Offset: -1, Detail: `"` + name + `"`}
+				return &Error{Code: UnknownField, Offset: -1, Detail: `there is no member "` + name + `"`}
 			}
 			return exactNames(value, ft)
 		})

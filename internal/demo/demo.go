@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -190,9 +192,32 @@ func (s *stage) verdict(ctx context.Context, title, round string, start time.Tim
 		}
 		r.NodesAgree = r.NodesAgree && other.EvidenceRoot == v.EvidenceRoot && other.Winner == v.Winner && other.Path == v.Path
 	}
+	steps, err := s.steps(ctx, round)
+	if err != nil {
+		return err
+	}
 	s.tell(v, r)
+	s.say("  in the decision log: %s", strings.Join(steps, " → "))
 	s.report.Rounds = append(s.report.Rounds, r)
 	return nil
+}
+
+// steps lists what the decision log says of a round's course, once each, up
+// to the verdict.
+func (s *stage) steps(ctx context.Context, round string) (steps []string, err error) {
+	for rec, err := range s.clients["eve"].Events(ctx, 0, false) {
+		if err != nil {
+			return nil, err
+		}
+		step, ours := strings.CutPrefix(rec.Type, deliberation.Name+".")
+		if ours && rec.Subject == round && !slices.Contains(steps, step) {
+			steps = append(steps, step)
+		}
+		if ours && rec.Subject == round && step == "decided" {
+			return steps, nil
+		}
+	}
+	return steps, ctx.Err()
 }
 
 // awaitVerdict reads a round at one node until it has ended.

@@ -28,10 +28,10 @@
 //
 // # The journal
 //
-// An append-only file rather than a database: on the machine it was built on a
-// vote's flush takes about 0.15 ms against 0.6 ms for a bbolt transaction (see
-// BenchmarkJournal). Room ahead is filled with zeros and synced, so that an append is one write
-// without metadata. Records carry sequence numbers and checksums and start at
+// An append-only file rather than a database: a flush is one write and one
+// fdatasync, where a bbolt transaction needs two of each (BenchmarkJournal
+// compares them). Room ahead is filled with zeros and synced, so that an append
+// changes no metadata. Records carry sequence numbers and checksums and start at
 // multiples of 64 bytes; a torn last record is dropped, since it was never
 // acknowledged, and any other damage is refused ([ErrJournalCorrupt]). When
 // finished instances fill it, what still matters is written to a new file that

@@ -265,7 +265,9 @@ func (e *Engine) restore(r Restored) error {
 		}
 	}
 	// order: the refusal is the same for any
-	for s := range e.own { // a commit without its proof would make this replica forget what it promised
+	// A commit without its proof would make this replica forget what it promised.
+	// order: whichever is found, the error is the same
+	for s := range e.own {
 		if s.phase == Commit && (e.locked == nil || e.locked.View < s.view) {
 			return machine.Refuse(CodeCorrupt, "", "the proof of a stored commit is missing")
 		}

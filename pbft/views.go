@@ -264,9 +264,8 @@ func (e *Engine) restore(r Restored) error {
 			return err
 		}
 	}
-	// order: the refusal is the same for any
 	// A commit without its proof would make this replica forget what it promised.
-	// order: whichever is found, the error is the same
+	// order: the refusal is the same for any
 	for s := range e.own {
 		if s.phase == Commit && (e.locked == nil || e.locked.View < s.view) {
 			return machine.Refuse(CodeCorrupt, "", "the proof of a stored commit is missing")

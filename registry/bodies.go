@@ -63,18 +63,21 @@ type Ungrant struct {
 
 // ProofPayload is what a new key signs (typ sign.TypProof) to show that it is
 // held: the canonical JSON of {cluster, id, jwk}, jwk as it stands in the body.
-func ProofPayload(cluster, id string, jwk sign.JWK) []byte {
+// To register it also names the operator, so that nobody who sees the action
+// can take id and key for himself; to rotate, operator is empty and left out.
+func ProofPayload(cluster, operator, id string, jwk sign.JWK) []byte {
 	return canon.MustMarshal(struct {
-		Cluster string   `json:"cluster"`
-		ID      string   `json:"id"`
-		JWK     sign.JWK `json:"jwk"`
-	}{cluster, id, jwk})
+		Cluster  string   `json:"cluster"`
+		ID       string   `json:"id"`
+		JWK      sign.JWK `json:"jwk"`
+		Operator string   `json:"operator,omitempty"`
+	}{cluster, id, jwk, operator})
 }
 
 // NewRegister makes the body that registers a key's holder; an operator signs the action.
-func NewRegister(cluster, id string, kind machine.PrincipalKind, name string, key sign.Key) (Register, error) {
+func NewRegister(cluster, operator, id string, kind machine.PrincipalKind, name string, key sign.Key) (Register, error) {
 	jwk := key.Public().JWK()
-	proof, err := key.Detached(sign.TypProof, ProofPayload(cluster, id, jwk))
+	proof, err := key.Detached(sign.TypProof, ProofPayload(cluster, operator, id, jwk))
 	return Register{ID: id, Kind: kind, Name: name, JWK: jwk, Proof: proof}, err
 }
 
@@ -82,7 +85,7 @@ func NewRegister(cluster, id string, kind machine.PrincipalKind, name string, ke
 // action with its current key, or its operator does.
 func NewRotate(cluster, id string, next sign.Key) (Rotate, error) {
 	jwk := next.Public().JWK()
-	proof, err := next.Detached(sign.TypProof, ProofPayload(cluster, id, jwk))
+	proof, err := next.Detached(sign.TypProof, ProofPayload(cluster, "", id, jwk))
 	return Rotate{ID: id, JWK: jwk, Proof: proof}, err
 }
 

@@ -40,10 +40,15 @@ func keyOf(t testing.TB, name string) sign.Key {
 	return k
 }
 
-// registration is the body that registers id with the key that the bench signs with for it.
+// registration is [bench.registrationBy] op0.
 func (b bench) registration(id string, kind machine.PrincipalKind) Register {
+	return b.registrationBy("op0", id, kind)
+}
+
+// registrationBy is the body with which an operator registers id with the key that the bench signs with for it.
+func (b bench) registrationBy(operator, id string, kind machine.PrincipalKind) Register {
 	b.t.Helper()
-	body, err := NewRegister(machinetest.Genesis, id, kind, "", b.Key(id))
+	body, err := NewRegister(machinetest.Genesis, operator, id, kind, "", b.Key(id))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -53,7 +58,7 @@ func (b bench) registration(id string, kind machine.PrincipalKind) Register {
 func (b bench) register(operator string, ids ...string) {
 	b.t.Helper()
 	for _, id := range ids {
-		b.Must(operator, KindRegister, b.registration(id, machine.Agent))
+		b.Must(operator, KindRegister, b.registrationBy(operator, id, machine.Agent))
 	}
 }
 

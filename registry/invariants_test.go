@@ -28,7 +28,7 @@ func TestWhateverIsAskedEveryKeyHasOneOwnerAndEveryPrincipalAtMostOneKey(t *test
 			var err error
 			switch rapid.IntRange(0, 3).Draw(rt, "what") {
 			case 0, 1:
-				body, _ := NewRegister("00000000000000000000000000000000000000000000000000000000000000ff", id, machine.Agent, "", key)
+				body, _ := NewRegister("00000000000000000000000000000000000000000000000000000000000000ff", actor, id, machine.Agent, "", key)
 				_, err = b.Do(actor, KindRegister, body)
 			case 2:
 				_, err = b.Do(actor, KindRotate, b.rotation(id, key))

@@ -47,7 +47,7 @@ func (s *step) register() (any, []machine.Event, error) {
 	if had != nil {
 		return nil, nil, machine.Refuse(machine.CodeAlreadyExists, "choose another id; ids are never freed", "%s is registered", b.ID)
 	}
-	key, err := s.newKey(b.ID, b.JWK, b.Proof)
+	key, err := s.newKey(operator.ID, b.ID, b.JWK, b.Proof)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +74,7 @@ func (s *step) rotate() (any, []machine.Event, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := s.newKey(b.ID, b.JWK, b.Proof)
+	key, err := s.newKey("", b.ID, b.JWK, b.Proof)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +186,7 @@ func (s *step) changeable(id string, self bool) (*principalRecord, error) {
 }
 
 // newKey checks a key somebody brings: a good one, never seen, and held.
-func (s *step) newKey(id string, jwk sign.JWK, proof string) (sign.PublicKey, error) {
+func (s *step) newKey(operator, id string, jwk sign.JWK, proof string) (sign.PublicKey, error) {
 	key, err := jwk.Public()
 	if err != nil {
 		return key, machine.Refuse(CodeBadKey, "make a new key", "jwk: %v", err)
@@ -198,8 +198,8 @@ func (s *step) newKey(id string, jwk sign.JWK, proof string) (sign.PublicKey, er
 	if used != nil {
 		return key, machine.Refuse(CodeKeyInUse, "make a new key; keys are never taken twice", "key %s belongs or belonged to a principal", key.KID())
 	}
-	if err := key.VerifyDetached(sign.TypProof, ProofPayload(s.ctx.Genesis, id, jwk), proof); err != nil {
-		return key, machine.Refuse(CodeBadProof, "sign {cluster, id, jwk} with the new key, typ "+sign.TypProof, "proof: %v", err)
+	if err := key.VerifyDetached(sign.TypProof, ProofPayload(s.ctx.Genesis, operator, id, jwk), proof); err != nil {
+		return key, machine.Refuse(CodeBadProof, "sign {cluster, id, jwk} (and, to register, the operator) with the new key, typ "+sign.TypProof, "proof: %v", err)
 	}
 	return key, nil
 }

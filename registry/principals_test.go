@@ -11,7 +11,7 @@ import (
 
 func TestAnOperatorRegistersAgentsAndHumansWithTheirKeys(t *testing.T) {
 	b := newBench(t, 2, Limits{})
-	body := b.registration("alice", machine.Human)
+	body := b.registrationBy("op1", "alice", machine.Human)
 	body.Name = "Alice Ω"
 	b.Must("op1", KindRegister, body)
 	p, ok, err := Lookup(b.Tx, "alice")
@@ -49,7 +49,7 @@ func TestANodesIDIsNotForPrincipals(t *testing.T) {
 }
 
 func TestAKeyMustBeHeldAndGoodAndNew(t *testing.T) {
-	b := newBench(t, 1, Limits{})
+	b := newBench(t, 2, Limits{})
 	b.register("op0", "alice")
 	with := func(change func(*Register)) Register {
 		r := b.registration("bob", machine.Agent)
@@ -66,12 +66,13 @@ func TestAKeyMustBeHeldAndGoodAndNew(t *testing.T) {
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.ID = "carol" }))
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.JWK = keyOf(t, "other").Public().JWK() }))
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.JWK.KID = "" })) // not the jwk that was signed
-	elsewhere, err := NewRegister(strings.Repeat("1", 64), "bob", machine.Agent, "", b.Key("bob"))
+	b.Refused(CodeBadProof, "op1", KindRegister, b.registration("bob", machine.Agent)) // bob asked op0
+	elsewhere, err := NewRegister(strings.Repeat("1", 64), "op0", "bob", machine.Agent, "", b.Key("bob"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Refused(CodeBadProof, "op0", KindRegister, elsewhere)
-	jws, err := b.Key("bob").Detached(sign.TypAction, ProofPayload(machinetest.Genesis, "bob", b.Key("bob").Public().JWK()))
+	jws, err := b.Key("bob").Detached(sign.TypAction, ProofPayload(machinetest.Genesis, "op0", "bob", b.Key("bob").Public().JWK()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestAKeyMustBeHeldAndGoodAndNew(t *testing.T) {
 	// A jwk without kid is fine when that is what was signed.
 	bare := b.registration("bob", machine.Agent)
 	bare.JWK.KID = ""
-	if bare.Proof, err = b.Key("bob").Detached(sign.TypProof, ProofPayload(machinetest.Genesis, "bob", bare.JWK)); err != nil {
+	if bare.Proof, err = b.Key("bob").Detached(sign.TypProof, ProofPayload(machinetest.Genesis, "op0", "bob", bare.JWK)); err != nil {
 		t.Fatal(err)
 	}
 	b.Must("op0", KindRegister, bare)

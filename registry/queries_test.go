@@ -54,7 +54,7 @@ func TestListFiltersAndPages(t *testing.T) {
 	b := newBench(t, 2, Limits{})
 	b.register("op0", "a1", "a2", "a3")
 	b.register("op1", "b1")
-	b.Must("op1", KindRegister, b.registration("h1", machine.Human))
+	b.Must("op1", KindRegister, b.registrationBy("op1", "h1", machine.Human))
 	b.grant("op0", "a2", "risk.*", "1", "1")
 	b.grant("op1", "h1", "*", "1", "1")
 	for params, want := range map[string]string{

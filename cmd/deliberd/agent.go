@@ -125,7 +125,7 @@ func (a *app) register(ctx context.Context, c *client.Client, path, id string, k
 	if err != nil {
 		return err
 	}
-	body, err := registry.NewRegister(cluster, id, kind, name, them.Key())
+	body, err := registry.NewRegister(cluster, c.Me().ID, id, kind, name, them.Key())
 	if err != nil {
 		return err
 	}

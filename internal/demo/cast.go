@@ -50,7 +50,7 @@ func Cast(ctx context.Context, c *embedded.Cluster, members map[string]*client.I
 			return err
 		}
 		id.Cluster = c.Operator().Cluster
-		body, err := registry.NewRegister(id.Cluster, id.ID, r.kind, strings.ToUpper(r.name[:1])+r.name[1:], id.Key())
+		body, err := registry.NewRegister(id.Cluster, embedded.OperatorID, id.ID, r.kind, strings.ToUpper(r.name[:1])+r.name[1:], id.Key())
 		if err != nil {
 			return err
 		}

@@ -50,6 +50,10 @@ func (p *Path) CatchUp(ctx context.Context, from string) error {
 	p.mu.Lock()
 	c := p.catching
 	if c == nil {
+		if p.shut {
+			p.mu.Unlock()
+			return errStopped
+		}
 		c = &catchUp{done: make(chan struct{})}
 		p.catching = c
 		p.wg.Go(func() {
@@ -77,7 +81,7 @@ func (p *Path) catchUp(from string) error {
 	}
 	began := time.Now()
 	p.log.Info("catching up", "from", from, "index", p.Head().Index)
-	p.hear(from)
+	p.hear(from, 0)
 	if err := p.stopRaft(); err != nil {
 		return err
 	}

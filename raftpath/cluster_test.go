@@ -302,31 +302,44 @@ func (x *node) get(key string) (value string) {
 func (c *cluster) same(nodes ...*node) {
 	c.t.Helper()
 	eventually(c.t, "all nodes at one position", func() bool {
-		for _, x := range nodes {
-			if x.path.Head().Index != nodes[0].path.Head().Index {
+		var index uint64
+		var first store.Sum
+		for i, x := range nodes {
+			at, sum := x.moment()
+			if i == 0 {
+				index, first = at, sum
+			}
+			if at != index {
 				return false
+			}
+			if sum != first {
+				c.t.Fatalf("node %d and node %d hold different states at raft index %d", nodes[0].i, x.i, at)
 			}
 		}
 		return true
 	})
-	var first store.Sum
-	for i, x := range nodes {
-		s, err := x.store.Snapshot()
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		sum, err := s.Stream(discard{})
-		s.Release()
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if i == 0 {
-			first = sum
-		}
-		if sum != first {
-			c.t.Fatalf("node %d and node %d hold different states at raft index %d", nodes[0].i, x.i, x.path.Head().Index)
-		}
+}
+
+// moment is a node's position and the hash of its state there.
+func (x *node) moment() (index uint64, sum store.Sum) {
+	x.c.t.Helper()
+	s, err := x.store.Snapshot()
+	if err != nil {
+		x.c.t.Fatal(err)
 	}
+	defer s.Release()
+	err = s.View(func(tx machine.Tx) error {
+		head, err := ReadHead(tx)
+		index = head.Index
+		return err
+	})
+	if err == nil {
+		sum, err = s.Stream(discard{})
+	}
+	if err != nil {
+		x.c.t.Fatal(err)
+	}
+	return index, sum
 }
 
 type discard struct{}

@@ -71,13 +71,18 @@ func (f *forwarder) launch(leader string, l *lane) {
 		batch := l.queue[:n:n]
 		l.queue = l.queue[n:]
 		l.flights++
-		f.p.wg.Go(func() {
+		going := f.p.spawn(func() {
 			f.fly(leader, batch)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			l.flights--
 			f.launch(leader, l)
 		})
+		if !going {
+			for _, w := range batch {
+				w.done <- result{err: errStopped}
+			}
+		}
 	}
 }
 

@@ -322,3 +322,23 @@ func TestAnObserverStaysOneUntilItIsNamedAVoter(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 }
+
+func TestANodeThatWasAwayAcceptsALeaderItHasNeverHeardOf(t *testing.T) {
+	c := newCluster(t, 3, quick)
+	c.leader().submit("one")
+	c.same(c.nodes...)
+	away := c.followers()[0]
+	away.kill()
+	x := c.add()
+	x.start()
+	c.reconcile(c.nodes...)
+	eventually(t, "four voters", func() bool { return len(x.voters()) == 4 })
+	for l := c.leader(); l != x; l = c.leader() { // until the new one leads
+		l.kill()
+		l.start()
+	}
+	x.submit("two")
+	away.start()
+	eventually(t, "what it missed", func() bool { return away.get("a/two") != "" })
+	c.same(c.nodes...)
+}

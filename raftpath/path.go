@@ -35,6 +35,8 @@ type Path struct {
 	gone bool       // a committed configuration left this node out
 	hint string     // who led when last heard of, while raft does not run here
 	dead error      // why this node has stopped applying
+	shut bool       // Close has been called
+	goal uint64     // raft index an observer's peer had applied when it last said so
 
 	target   []string // the voters Reconcile wants; nil: as they are
 	targeted chan struct{}
@@ -240,8 +242,22 @@ func (p *Path) guardFor(r func() *raft.Raft) guard.Guard {
 	})
 }
 
+// spawn runs f in a goroutine that Close waits for; false once Close has been called.
+func (p *Path) spawn(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return false
+	}
+	p.wg.Go(f)
+	return true
+}
+
 // Close stops everything and waits. Close the Path before its host and store.
 func (p *Path) Close() error {
+	p.mu.Lock()
+	p.shut = true
+	p.mu.Unlock()
 	p.stop()
 	p.life.Lock()
 	defer p.life.Unlock()

@@ -56,15 +56,18 @@ type round struct {
 }
 
 // join waits for a round that begins after the call.
-func (g *rounds) join(ctx context.Context, wg *sync.WaitGroup, do func() (uint64, error)) (uint64, error) {
+func (g *rounds) join(ctx context.Context, spawn func(func()) bool, do func() (uint64, error)) (uint64, error) {
 	g.mu.Lock()
 	if g.next == nil {
 		g.next = &round{done: make(chan struct{})}
 	}
 	r := g.next
 	if !g.running {
+		if !spawn(func() { g.work(do) }) {
+			g.mu.Unlock()
+			return 0, errStopped
+		}
 		g.running = true
-		wg.Go(func() { g.work(do) })
 	}
 	g.mu.Unlock()
 	select {
@@ -105,7 +108,7 @@ func (r *readIndexes) index(ctx context.Context) (uint64, error) {
 	if r.p.leaderNow() == r.p.id {
 		return r.leaderIndex(ctx)
 	}
-	return r.remote.join(ctx, &r.p.wg, func() (uint64, error) {
+	return r.remote.join(ctx, r.p.spawn, func() (uint64, error) {
 		leader := r.p.leaderNow()
 		if leader == "" || leader == r.p.id {
 			return 0, machine.Refuse(CodeNoLeader, "try again", "no other node is known to lead")
@@ -123,7 +126,7 @@ func (r *readIndexes) index(ctx context.Context) (uint64, error) {
 // leaderIndex is the index for reads that began before the call, where this
 // node leads.
 func (r *readIndexes) leaderIndex(ctx context.Context) (uint64, error) {
-	return r.local.join(ctx, &r.p.wg, func() (uint64, error) {
+	return r.local.join(ctx, r.p.spawn, func() (uint64, error) {
 		x := r.p.running()
 		if x == nil {
 			return 0, notLeader("")

@@ -38,12 +38,19 @@ func (p *Path) Reconcile(voters []string) {
 func (p *Path) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
+	led := time.Now() // when a leader was last known
 	for {
 		select {
 		case <-p.targeted:
 		case <-tick.C:
 		case <-p.ctx.Done():
 			return
+		}
+		if p.leaderNow() != "" {
+			led = time.Now()
+		} else if time.Since(led) > strayAfter*p.cfg.Timing.Election {
+			p.stray()
+			led = time.Now()
 		}
 		p.mu.Lock()
 		target := p.target
@@ -188,37 +195,79 @@ func (x *run) wait(f raft.IndexFuture) error {
 	}
 }
 
+// strayAfter is how many election timeouts without a leader make a node ask
+// the others what it has missed.
+const strayAfter = 8
+
+// stray is for a node that was away while the voters changed: the one who
+// leads now may be none in its own configuration, and it would refuse him for
+// ever. It asks the others, and fetches what it lacks if one of them follows a
+// leader it does not know.
+func (p *Path) stray() {
+	x := p.running()
+	if x == nil || p.Fatal() != nil {
+		return
+	}
+	config := x.r.GetConfiguration().Configuration()
+	for _, peer := range p.others("") {
+		s, err := p.standingOf(peer)
+		if err != nil || !s.raft || s.leader == "" || hasVoter(config, s.leader) || s.applied <= p.Head().Index {
+			continue
+		}
+		p.log.Info("the voters have changed while this node was away", "leader", s.leader, "from", peer)
+		if err := p.CatchUp(p.ctx, peer); err != nil {
+			p.log.Warn("catch up", "from", peer, "err", err)
+			continue
+		}
+		return
+	}
+}
+
 // standing is how far a node is.
 type standing struct {
-	raft             bool // raft runs there
-	generation, last uint64
+	raft                      bool // raft runs there
+	generation, last, applied uint64
+	leader                    string // as that node knows
 }
 
 func (s standing) encode() []byte {
-	b := binary.BigEndian.AppendUint64(appendBool(nil, s.raft), s.generation)
-	return binary.BigEndian.AppendUint64(b, s.last)
+	b := appendBool(nil, s.raft)
+	for _, v := range []uint64{s.generation, s.last, s.applied} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	return appendBytes(b, []byte(s.leader))
+}
+
+func decodeStanding(b []byte) (standing, error) {
+	r := &reader{b: b}
+	s := standing{raft: r.bool(), generation: r.u64(), last: r.position(), applied: r.position(), leader: string(r.bytes())}
+	return s, r.end()
 }
 
 func (p *Path) standing() standing {
 	head := p.Head()
-	s := standing{generation: head.Generation, last: head.Index}
+	s := standing{generation: head.Generation, last: head.Index, applied: head.Index, leader: p.leaderNow()}
 	if x := p.running(); x != nil {
 		s.raft, s.last = true, x.r.LastIndex()
 	}
 	return s
 }
 
+// standingOf asks a node how far it is.
+func (p *Path) standingOf(id string) (standing, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Timing.Heartbeat)
+	defer cancel()
+	reply, err := p.cfg.Host.Call(ctx, id, p2p.Forward, []byte{askStanding})
+	if err != nil {
+		return standing{}, err
+	}
+	return decodeStanding(reply)
+}
+
 // standsReady asks a node whether it runs raft with a log that ours can continue.
 func (x *run) standsReady(id string) bool {
-	ctx, cancel := context.WithTimeout(x.p.ctx, x.p.cfg.Timing.Heartbeat)
-	defer cancel()
-	reply, err := x.p.cfg.Host.Call(ctx, id, p2p.Forward, []byte{askStanding})
-	if err != nil {
-		return false
-	}
-	r := &reader{b: reply}
-	s := standing{raft: r.bool(), generation: r.u64(), last: r.position()}
-	if r.end() != nil || !s.raft || s.generation != x.p.Head().Generation {
+	s, err := x.p.standingOf(id)
+	if err != nil || !s.raft || s.generation != x.p.Head().Generation {
 		return false
 	}
 	first, err := x.disk.logs.FirstIndex()

@@ -12,12 +12,12 @@ func (p *Path) Status() Status {
 	s.Leader = p.leaderNow()
 	x := p.running()
 	p.mu.Lock()
-	catching, gone := p.catching != nil, p.gone
+	catching, gone, goal := p.catching != nil, p.gone, p.goal
 	p.mu.Unlock()
 	if x == nil {
 		if !catching && p.ctx.Err() == nil {
 			s.Role = Observer
-			s.CaughtUp = s.Leader != "" && head.Index > 0
+			s.CaughtUp = s.Leader != "" && head.Index > 0 && head.Index >= goal
 		}
 		return s
 	}

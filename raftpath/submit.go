@@ -115,9 +115,9 @@ func (p *Path) leaderNow() string {
 	return p.hint
 }
 
-// hear remembers who leads, for a node that runs no raft.
-func (p *Path) hear(leader string) {
+// hear remembers who leads and how far the log is, for a node that runs no raft.
+func (p *Path) hear(leader string, goal uint64) {
 	p.mu.Lock()
-	p.hint = leader
+	p.hint, p.goal = leader, goal
 	p.mu.Unlock()
 }

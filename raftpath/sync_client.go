@@ -87,7 +87,7 @@ func (f *fetch) run() error {
 
 func (f *fetch) heard(m beatFrame) {
 	f.prog.Target = m.target
-	f.p.hear(m.leader)
+	f.p.hear(m.leader, m.target)
 }
 
 // report tells how far the fetch is.

@@ -142,6 +142,11 @@ func FuzzSyncFrames(f *testing.F) {
 		_, _ = decodeStateHeader(b)
 		_, _ = decodeBeatFrame(b)
 		_ = decodeResults(b, make([]result, 2))
+		if m, err := decodeStanding(b); err == nil {
+			if m2, err := decodeStanding(m.encode()); err != nil || m != m2 {
+				t.Fatalf("%+v became %+v, %v", m, m2, err)
+			}
+		}
 		if m, err := decodeEntriesFrame(b); err == nil {
 			m2, err := decodeEntriesFrame(m.encode()[1:])
 			if err != nil || !reflect.DeepEqual(m, m2) {

@@ -45,6 +45,11 @@ var (
 // lockWait bounds the wait for a lock another process holds.
 const lockWait = 200 * time.Millisecond
 
+// mapped is the address space a file is given at first: 4 GiB, or what bbolt
+// likes on a 32-bit machine. A writer that outgrows it waits for all readers,
+// and a snapshot being streamed is a slow reader.
+const mapped = int(^uint(0) >> 31 >> 1 & 1 << 32)
+
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the store is closed")
 
@@ -103,10 +108,8 @@ func inUse(dir string) error {
 // openFile opens or makes a state file with its two buckets.
 func openFile(path string) (*bbolt.DB, error) {
 	options := &bbolt.Options{Timeout: lockWait, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType}
-	if runtime.GOOS != "windows" && ^uint(0)>>32 != 0 {
-		// Address space only. A writer that outgrows the mapping waits for
-		// all readers, and a snapshot being streamed is a slow reader.
-		options.InitialMmapSize = 4 << 30
+	if runtime.GOOS != "windows" && mapped > 0 {
+		options.InitialMmapSize = mapped
 	}
 	db, err := bbolt.Open(path, 0o600, options)
 	if err != nil {

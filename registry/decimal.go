@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"regexp"
 
-	"github.com/cockroachdb/apd/v3"
+	exact "github.com/shopspring/decimal"
 
 	"github.com/deliberd/deliberd/machine"
 )
@@ -35,6 +35,9 @@ var (
 	// unit is what a string may hold: no sign, no exponent, a digit before the point.
 	unit    = regexp.MustCompile(`^(0(\.[0-9]{1,18})?|1(\.0{1,18})?)$`)
 	decimal = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40})?$`)
+	// number bounds what a JSON number may be, so that nobody sends an exponent
+	// of a billion to be worked out exactly.
+	number = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$`)
 )
 
 // UnmarshalJSON reads a JSON number, or a string that holds a decimal; shape
@@ -52,7 +55,7 @@ func (d *Decimal) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	var n json.Number
-	if err := json.Unmarshal(raw, &n); err != nil || n == "" {
+	if err := json.Unmarshal(raw, &n); err != nil || !number.MatchString(n.String()) {
 		return fmt.Errorf("%.40s is not a decimal", raw)
 	}
 	*d = Decimal{literal: string(raw)}
@@ -62,11 +65,11 @@ func (d *Decimal) UnmarshalJSON(raw []byte) error {
 // shape refuses what is outside [0, 1], and a string with more than 18 places
 // or another spelling than a JSON number without exponent has.
 func (d Decimal) shape(name string) *machine.Refusal {
-	n, _, err := apd.NewFromString(d.literal)
+	n, err := exact.NewFromString(d.literal)
 	switch {
 	case err != nil:
 		return malformed("%s is missing", name)
-	case n.Negative || n.Cmp(apd.New(1, 0)) > 0:
+	case n.IsNegative() || n.Cmp(exact.NewFromInt(1)) > 0:
 		return machine.Refuse(machine.CodeOutOfRange, "write a decimal from 0 to 1", "%s is %s", name, d.literal)
 	case d.quoted && !unit.MatchString(d.literal):
 		return malformed("%s is not a decimal like 0.75 with at most 18 places", name)

@@ -111,7 +111,11 @@ func (x *run) takeAppend(from string, m *guard.Append) []byte {
 	}
 	t.serial.Lock()
 	defer t.serial.Unlock()
-	r, err := t.append(from, m)
+	given, err := x.fit(m)
+	if err != nil {
+		return refusalReply(err)
+	}
+	r, err := t.append(from, m, given)
 	if err != nil {
 		return refusalReply(err)
 	}
@@ -121,12 +125,43 @@ func (x *run) takeAppend(from string, m *guard.Append) []byte {
 	return encodeAppendReply(r)
 }
 
-// append rules on a message and gives it to raft; the caller holds serial.
-func (t *transport) append(from string, m *guard.Append) (r guard.AppendReply, err error) {
+// fit cuts off a message what lies before the beginning of this node's log.
+// All of that is committed and in the state, so every leader holds the same.
+// raft would only say that it does not find it, and the leader would look for
+// a common entry further back, and from its snapshot again, for ever: that
+// snapshot may be older than the state this node has fetched.
+func (x *run) fit(m *guard.Append) (*guard.Append, error) {
+	if m.Prev >= x.r.LastIndex() || m.Prev == 0 && len(m.Entries) == 0 {
+		return m, nil
+	}
+	first, err := x.disk.logs.FirstIndex()
+	if err != nil || m.Prev >= first || first > max(x.p.Head().Index, x.r.CommitIndex()) {
+		return m, err
+	}
+	var begin raft.Log
+	if err := x.disk.logs.GetLog(first, &begin); err != nil {
+		return nil, err
+	}
+	given, known := *m, first-m.Prev // the last one known is the log's first
+	given.Prev, given.PrevTerm = first, begin.Term
+	switch {
+	case uint64(len(m.Entries)) < known:
+		given.Entries, given.Commit = nil, min(m.Commit, first)
+	case m.Entries[known-1].Term != begin.Term:
+		return m, nil // no leader's: raft refuses it
+	default:
+		given.Entries = m.Entries[known:]
+	}
+	return &given, nil
+}
+
+// append rules on a message and gives it to raft, as far as it concerns it;
+// the caller holds serial.
+func (t *transport) append(from string, m, given *guard.Append) (r guard.AppendReply, err error) {
 	if err := t.guard.JudgeAppend(from, m); err != nil {
 		return r, err
 	}
-	out, err := t.ask(appendRequest(from, m))
+	out, err := t.ask(appendRequest(from, given))
 	if err != nil {
 		return r, err
 	}

@@ -67,7 +67,7 @@ func (t *transport) notice(r *raft.Raft, from string, m *guard.Append) {
 	case r.LastIndex() < m.Prev:
 		t.early = &early{from, m}
 	default:
-		_, _ = t.append(from, m)
+		_, _ = t.append(from, m, m)
 	}
 }
 

@@ -195,7 +195,8 @@ func (t *transport) RequestPreVote(id raft.ServerID, _ raft.ServerAddress, a *ra
 // InstallSnapshot sends an offer without data. When the follower's log, which
 // it may have fetched meanwhile, reaches into ours, raft is told that the
 // snapshot is installed: it then takes the snapshot's index, which is
-// committed anyway, for the follower's, and steps back from there.
+// committed anyway, for the follower's, and goes on from there. What the
+// follower's log begins above, it knows: see fit.
 func (t *transport) InstallSnapshot(id raft.ServerID, _ raft.ServerAddress, a *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, _ io.Reader) error {
 	first, err := t.first()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	attemptTime = 40 * time.Second // one request, besides a long poll's own wait
+	attemptTime = 40 * time.Second // one request at most, besides a long poll's own wait
 	maxAnswer   = 64 << 20         // bytes
 	tokenLife   = 10 * time.Minute
 	firstPause  = 50 * time.Millisecond
@@ -24,9 +24,10 @@ const (
 // call runs one method, at another node or again while nodes cannot serve.
 func (c *Client) call(ctx context.Context, method string, params json.RawMessage, read bool, wait time.Duration, out any) error {
 	deadline := time.Now().Add(c.patience)
-	pause, unheard := firstPause, 0
+	pause, unheard, slow := firstPause, 0, 0
 	for {
-		result, err := c.once(ctx, method, params, read, wait)
+		began, limit := time.Now(), wait+c.attempt(slow)
+		result, err := c.once(ctx, method, params, read, limit)
 		if err == nil {
 			return decodeResult(method, result, out)
 		}
@@ -36,6 +37,9 @@ func (c *Client) call(ctx context.Context, method string, params json.RawMessage
 		}
 		if unheard++; e.Code != CodeUnreachable {
 			unheard = 0
+		}
+		if time.Since(began) >= limit {
+			slow++
 		}
 		// When nobody at all can be reached, two rounds are enough to tell.
 		if time.Now().After(deadline) || unheard >= 2*len(c.endpoints) {
@@ -52,25 +56,36 @@ func (c *Client) call(ctx context.Context, method string, params json.RawMessage
 	}
 }
 
+// attempt bounds one request, besides a long poll's own wait, after so many
+// of the call have run out of time. Where there is another node to ask, the
+// first is short: a node that has stopped, or has lost the others, must not
+// use up all patience. Later ones are longer, for a cluster that is slow.
+func (c *Client) attempt(slow int) time.Duration {
+	if len(c.endpoints) == 1 {
+		return attemptTime
+	}
+	return min(max(c.patience/4, time.Second)<<min(slow, 6), attemptTime)
+}
+
 func (c *Client) endpoint() string { return c.endpoints[c.at.Load()%uint32(len(c.endpoints))] }
 
 // once runs one method at one node; a token that has expired on the way is renewed once.
-func (c *Client) once(ctx context.Context, method string, params json.RawMessage, read bool, wait time.Duration) (json.RawMessage, error) {
+func (c *Client) once(ctx context.Context, method string, params json.RawMessage, read bool, limit time.Duration) (json.RawMessage, error) {
 	if !read {
-		return c.post(ctx, method, params, "", wait)
+		return c.post(ctx, method, params, "", limit)
 	}
 	bearer, err := c.bearer(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	result, err := c.post(ctx, method, params, bearer, wait)
+	result, err := c.post(ctx, method, params, bearer, limit)
 	if CodeOf(err) != token.CodeExpired {
 		return result, err
 	}
 	if bearer, err = c.bearer(ctx, true); err != nil {
 		return nil, err
 	}
-	return c.post(ctx, method, params, bearer, wait)
+	return c.post(ctx, method, params, bearer, limit)
 }
 
 // bearer is the current token, a new one when it nears its end.
@@ -114,12 +129,12 @@ type rpcResponse struct {
 	} `json:"error"`
 }
 
-func (c *Client) post(ctx context.Context, method string, params json.RawMessage, bearer string, wait time.Duration) (json.RawMessage, error) {
+func (c *Client) post(ctx context.Context, method string, params json.RawMessage, bearer string, limit time.Duration) (json.RawMessage, error) {
 	body, err := encode(rpcRequest{"2.0", 1, method, params})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, attemptTime+wait)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	at := c.endpoint()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/rpc", bytes.NewReader(body))

@@ -55,7 +55,9 @@ func As(me *Identity) Option { return func(c *Client) { c.me = me } }
 func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // WithPatience sets how long a call goes on trying while nodes cannot serve
-// (no leader, starting); 10 s otherwise. The call's context can end it sooner.
+// (no leader, starting); 10 s otherwise. Where there are several nodes, one
+// that does not answer within a quarter of it is passed over at first. The
+// call's context can end it sooner.
 func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
 // New makes a client of the nodes at these base URLs (http or https). It errs

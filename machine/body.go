@@ -30,6 +30,33 @@ func DecodeParams(params json.RawMessage, v any) error {
 	return DecodeBody(params, v)
 }
 
+// DecodeExact reads a body that has one spelling only (see canon.DecodeExact)
+// and lets shape judge it: what the kind's schema accepts, and nothing else.
+func DecodeExact[T any](body json.RawMessage, shape func(T) *Refusal) (T, error) {
+	var v T
+	if err := canon.DecodeExact(body, &v); err != nil {
+		return v, Malformed("%v", err)
+	}
+	if r := shape(v); r != nil {
+		return v, r
+	}
+	return v, nil
+}
+
+// DecodeExactParams is [DecodeExact] for a query's parameters. No parameters
+// at all are an empty object.
+func DecodeExactParams[T any](params json.RawMessage, shape func(T) *Refusal) (T, error) {
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	return DecodeExact(params, shape)
+}
+
+// Malformed is the refusal of what is not the shape that a schema describes.
+func Malformed(format string, args ...any) *Refusal {
+	return Refuse(CodeMalformed, "send what the kind's schema describes", format, args...)
+}
+
 func refuseNull(body json.RawMessage) error {
 	if !bytes.Contains(body, []byte("null")) {
 		if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '{' {

@@ -30,3 +30,32 @@ func TestADecodedBodyIsAnObjectOfKnownMembersWithoutNull(t *testing.T) {
 		t.Error("duplicate members are taken")
 	}
 }
+
+type named struct {
+	Name string `json:"name,omitempty"`
+}
+
+func (n named) shape() *machine.Refusal {
+	if n.Name == "nobody" {
+		return machine.Refuse(machine.CodeOutOfRange, "name somebody", "nobody is named")
+	}
+	return nil
+}
+
+func TestAnExactBodyHasOneSpellingAndAGoodShape(t *testing.T) {
+	for text, code := range map[string]string{
+		`{"name":"n"}`: "", ` { "name" : "n" } `: "", `{}`: "", `{"name":"nobody"}`: machine.CodeOutOfRange,
+		`{"name":""}`: machine.CodeMalformed, `{"name":null}`: machine.CodeMalformed, `{"Name":"n"}`: machine.CodeMalformed,
+		`{"x":1}`: machine.CodeMalformed, `null`: machine.CodeMalformed, `[]`: machine.CodeMalformed, ``: machine.CodeMalformed,
+	} {
+		v, err := machine.DecodeExact(json.RawMessage(text), named.shape)
+		r, refused := machine.IsRefusal(err)
+		if code == "" && (err != nil || v.Name != "" && v.Name != "n") || code != "" && (!refused || r.Code != code) {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+		params, again := machine.DecodeExactParams(json.RawMessage(text), named.shape)
+		if text != "" && (params != v || (again == nil) != (err == nil)) || text == "" && again != nil {
+			t.Errorf("%q as parameters: %v, %v", text, params, again)
+		}
+	}
+}

@@ -15,9 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-
-	"github.com/gowebpki/jcs"
+	"sync"
 )
 
 // Limits of every JSON text accepted anywhere.
@@ -73,34 +71,30 @@ func Detail(err error) string {
 // Canonicalize returns the RFC 8785 form of one JSON text.
 // It errs with an [*Error] on anything [Check] refuses.
 func Canonicalize(raw []byte) ([]byte, error) {
+	if isCanonical(raw) {
+		return bytes.Clone(raw), nil
+	}
 	if err := Check(raw); err != nil {
 		return nil, err
 	}
-	out, err := jcs.Transform(raw)
-	if err != nil {
-		return nil, &Error{Code: NotJSON, Offset: -1, Detail: err.Error()}
-	}
-	return out, nil
+	return transform(raw)
 }
 
 // Marshal encodes v with encoding/json and returns its canonical form.
 func Marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	if CheckCanonical(text) == nil {
-		return text, nil // fields declared in member order: nothing to transform
-	}
-	out, err := jcs.Transform(text)
-	if err != nil {
-		return nil, &Error{Code: NotJSON, Offset: -1, Detail: err.Error()}
-	}
-	return out, nil
+	return transform(buf.Bytes())
 }
+
+// buffers hold what encoding/json writes until it is transformed.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // MustMarshal is [Marshal] for values that cannot fail to encode: structs of
 // strings, integers and finite numbers. It panics otherwise.
@@ -140,15 +134,10 @@ func DecodeChecked(raw []byte, v any) error {
 	if err := exactNames(raw, reflect.TypeOf(v)); err != nil {
 		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	if err := json.Unmarshal(raw, v); err != nil { // unknown members are found above
 		var typ *json.UnmarshalTypeError
 		if errors.As(err, &typ) {
 			return &Error{Code: WrongType, Offset: int(typ.Offset), Detail: fmt.Sprintf("%s wants %s, got %s", typ.Field, typ.Type, typ.Value)}
-		}
-		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return &Error{Code: UnknownField, Offset: -1, Detail: "there is no member " + name}
 		}
 		return &Error{Code: WrongType, Offset: -1, Detail: err.Error()}
 	}

@@ -14,6 +14,14 @@ import (
 // own RFC 8785 form: white space, another member order, another spelling of a
 // string or a number. It costs a fraction of canonicalizing.
 func CheckCanonical(raw []byte) error {
+	if isCanonical(raw) {
+		return nil
+	}
+	return notCanonical(raw)
+}
+
+// notCanonical finds out what is wrong with a text, and where; nil when nothing is.
+func notCanonical(raw []byte) error {
 	if err := CheckIntegers(raw); err != nil {
 		return err
 	}
@@ -121,27 +129,28 @@ func (c *canonical) str() string {
 		return ""
 	}
 	c.at = s.at
-	if body := c.raw[start+1 : s.at-1]; bytes.IndexByte(body, '\\') >= 0 && !bytes.Equal(body, escaped(text)) {
+	if body := c.raw[start+1 : s.at-1]; bytes.IndexByte(body, '\\') >= 0 && !bytes.Equal(body, appendEscaped(nil, text)) {
 		c.at, c.wrong = start, "another spelling of a string"
 	}
-	return text
+	return string(text)
 }
 
-// escaped spells a string as RFC 8785 section 3.2.2.2 wants, without the quotes.
-func escaped(text string) []byte {
-	out := make([]byte, 0, len(text)+8)
-	for i := range len(text) {
-		b := text[i]
-		switch short := bytes.IndexByte([]byte("\"\\\b\f\n\r\t"), b); {
-		case short >= 0:
+// appendEscaped spells a string as RFC 8785 section 3.2.2.2 wants, without the quotes.
+func appendEscaped(out, text []byte) []byte {
+	verbatim := 0 // text up to here is in out
+	for i, b := range text {
+		if b >= 0x20 && b != '"' && b != '\\' {
+			continue
+		}
+		out = append(out, text[verbatim:i]...)
+		verbatim = i + 1
+		if short := bytes.IndexByte([]byte("\"\\\b\f\n\r\t"), b); short >= 0 {
 			out = append(out, '\\', `"\bfnrt`[short])
-		case b < 0x20:
-			out = fmt.Appendf(out, "\\u%04x", b)
-		default:
-			out = append(out, b)
+		} else {
+			out = append(out, '\\', 'u', '0', '0', '0'+b>>4, "0123456789abcdef"[b&15])
 		}
 	}
-	return out
+	return append(out, text[verbatim:]...)
 }
 
 func (c *canonical) number() {
@@ -150,11 +159,12 @@ func (c *canonical) number() {
 		c.wrong = err.Error()
 		return
 	}
-	text := string(c.raw[c.at:s.at])
+	digits := c.raw[c.at:s.at]
 	c.at = s.at
-	if len(text) <= 15 && onlyDigits(text) {
+	if len(digits) <= 15 && onlyDigits(digits) {
 		return // a short integer without sign or leading zero is its own canonical form
 	}
+	text := string(digits)
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil && f != 0 {
 		c.wrong = err.Error()
@@ -165,7 +175,7 @@ func (c *canonical) number() {
 	}
 }
 
-func onlyDigits(text string) bool {
+func onlyDigits(text []byte) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
 			return false

@@ -41,6 +41,7 @@ type scanner struct {
 	raw      []byte
 	at       int
 	integers bool
+	names    [][]byte // of the objects that are open, innermost last
 }
 
 func (s *scanner) fail(code Code, detail string) error {
@@ -66,6 +67,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
+var words = [...]string{"true", "false", "null"}
+
 func (s *scanner) value(depth int) error {
 	if s.at >= len(s.raw) {
 		return s.bad("text ends where a value should stand")
@@ -81,8 +84,8 @@ func (s *scanner) value(depth int) error {
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
 	}
-	for _, word := range []string{"true", "false", "null"} {
-		if bytes.HasPrefix(s.raw[s.at:], []byte(word)) {
+	for _, word := range words {
+		if rest := s.raw[s.at:]; len(rest) >= len(word) && string(rest[:len(word)]) == word {
 			s.at += len(word)
 			return nil
 		}
@@ -105,7 +108,7 @@ func (s *scanner) object(depth int) error {
 		s.at++
 		return nil
 	}
-	seen := make(map[string]struct{}, 8)
+	names := seen{s: s, base: len(s.names)}
 	for {
 		if s.peek() != '"' {
 			return s.bad("a member name must be a string")
@@ -115,10 +118,9 @@ func (s *scanner) object(depth int) error {
 		if err != nil {
 			return err
 		}
-		if _, dup := seen[name]; dup {
+		if names.had(name) {
 			return &Error{Code: DuplicateMember, Offset: start, Detail: fmt.Sprintf("member %q stands twice", name)}
 		}
-		seen[name] = struct{}{}
 		s.space()
 		if s.peek() != ':' {
 			return s.bad("a colon must follow a member name")
@@ -135,11 +137,46 @@ func (s *scanner) object(depth int) error {
 			s.space()
 		case '}':
 			s.at++
+			s.names = s.names[:names.base]
 			return nil
 		default:
 			return s.bad("an object goes on with a comma or ends")
 		}
 	}
+}
+
+// seen is the names of one object so far: looked through one by one while
+// they are few.
+type seen struct {
+	s    *scanner
+	base int
+	many map[string]struct{}
+}
+
+// fewNames is up to how many names are compared one by one.
+const fewNames = 16
+
+// had notes a name and reports whether it was there before.
+func (n *seen) had(name []byte) bool {
+	if n.many != nil {
+		_, dup := n.many[string(name)]
+		n.many[string(name)] = struct{}{}
+		return dup
+	}
+	few := n.s.names[n.base:]
+	for _, other := range few {
+		if string(other) == string(name) {
+			return true
+		}
+	}
+	n.s.names = append(n.s.names, name)
+	if len(few) == fewNames {
+		n.many = make(map[string]struct{}, 4*fewNames)
+		for _, other := range n.s.names[n.base:] {
+			n.many[string(other)] = struct{}{}
+		}
+	}
+	return false
 }
 
 func (s *scanner) array(depth int) error {
@@ -196,7 +233,9 @@ func (s *scanner) number() error {
 			return s.bad("no digit after the point")
 		}
 	}
-	if c := s.peek(); c == 'e' || c == 'E' {
+	if c := s.peek(); whole && c != 'e' && c != 'E' && n <= 15 {
+		return nil // below 2^53
+	} else if c == 'e' || c == 'E' {
 		whole = false
 		s.at++
 		if c := s.peek(); c == '+' || c == '-' {
@@ -216,8 +255,9 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// str reads a string and returns it unescaped.
-func (s *scanner) str() (string, error) {
+// str reads a string and returns it unescaped: a part of the text where that
+// has no escape.
+func (s *scanner) str() ([]byte, error) {
 	s.at++
 	start := s.at
 	var buf []byte // nil while the text so far is verbatim
@@ -225,29 +265,29 @@ func (s *scanner) str() (string, error) {
 		c := s.raw[s.at]
 		switch {
 		case c == '"':
-			text := s.raw[start:s.at]
+			text := s.raw[start:s.at:s.at]
 			if buf != nil {
 				text = buf
 			}
 			s.at++
-			return string(text), nil
+			return text, nil
 		case c == '\\':
 			if buf == nil {
 				buf = append(make([]byte, 0, s.at-start+16), s.raw[start:s.at]...)
 			}
 			r, err := s.escape()
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			buf = utf8.AppendRune(buf, r)
 		case c < 0x20:
-			return "", s.bad("a control character must be escaped")
+			return nil, s.bad("a control character must be escaped")
 		default:
 			size := 1
 			if c >= utf8.RuneSelf {
 				var r rune
 				if r, size = utf8.DecodeRune(s.raw[s.at:]); r == utf8.RuneError && size < 2 {
-					return "", s.fail(InvalidUTF8, "byte that is no UTF-8")
+					return nil, s.fail(InvalidUTF8, "byte that is no UTF-8")
 				}
 			}
 			if buf != nil {
@@ -256,7 +296,7 @@ func (s *scanner) str() (string, error) {
 			s.at += size
 		}
 	}
-	return "", s.bad("text ends inside a string")
+	return nil, s.bad("text ends inside a string")
 }
 
 func (s *scanner) escape() (rune, error) {

@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -501,30 +500,4 @@ func TestCloseEndsHandlersAndIsFinal(t *testing.T) {
 	if err := b.Send(a.ID(), BFT, nil); code(err) != CodeUnreachable {
 		t.Fatalf("got %v", err)
 	}
-}
-
-// FuzzRecv: bytes from a peer never do more than fail, and frames that are
-// written are read back.
-func FuzzRecv(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 1, 0})
-	f.Add([]byte{0, 0, 0, 3, 1, '{', '}'})
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h := &Host{heard: map[peerID]time.Time{}}
-		s := &Stream{h: h, greeted: true, r: newReader(bytes.NewReader(b))}
-		for {
-			frame, err := s.Recv()
-			if err != nil {
-				return
-			}
-			var out bytes.Buffer
-			w := &Stream{w: newWriter(&out)}
-			if err := w.Send(frame); err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Contains(b, out.Bytes()) {
-				t.Fatalf("frame %x was not in %x", frame, b)
-			}
-		}
-	})
 }

@@ -31,7 +31,7 @@ func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 // or nil for what needs none.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	<-f.run.ready
-	f.run.announce(logs[len(logs)-1])
+	f.run.announce(logs)
 	out, err := f.p.apply(logs, nil)
 	if err != nil {
 		out = make([]any, len(logs))

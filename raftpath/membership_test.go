@@ -170,9 +170,7 @@ func TestARemovedNodeStopsAndTheRestGoOn(t *testing.T) {
 			})
 			rest[0].submit("three")
 			c.same(rest...)
-			if leads {
-				eventually(t, "the removed leader's news", func() bool { return gone.removed.Load() })
-			}
+			eventually(t, "the removed node's news", func() bool { return gone.removed.Load() && gone.path.Status().Removed })
 			term := rest[0].path.Status().Term
 			gone.kill()
 			gone.start()

@@ -1,27 +1,38 @@
 package raftpath
 
 import (
+	"slices"
+
 	"github.com/hashicorp/raft"
 
 	"github.com/deliberd/deliberd/p2p"
 	"github.com/deliberd/deliberd/raftpath/guard"
 )
 
-// announce tells the other voters that an entry is committed, as this node's
-// state machine begins to apply it. raft itself would tell them with the next
-// entry, or after CommitTimeout. The notice is an AppendEntries without
-// entries, the very message raft sends later.
-func (x *run) announce(l *raft.Log) {
+// announce tells the other voters that entries are committed, as this node's
+// state machine begins to apply them. raft itself would tell them with the
+// next entry, or after CommitTimeout. The notice is an AppendEntries without
+// entries, the very message raft sends later. A voter that these entries
+// remove is told as well: raft has sent it the entry, and stops there.
+func (x *run) announce(logs []*raft.Log) {
 	term, ok := x.leads()
 	if !ok {
 		return
 	}
-	for _, s := range x.r.GetConfiguration().Configuration().Servers {
-		id := string(s.ID)
+	to := voters(x.r.GetConfiguration().Configuration())
+	if slices.ContainsFunc(logs, func(l *raft.Log) bool { return l.Type == raft.LogConfiguration }) {
+		if before, err := x.p.Head().configuration(); err == nil {
+			to = append(to, voters(before)...)
+			slices.Sort(to)
+			to = slices.Compact(to)
+		}
+	}
+	last := logs[len(logs)-1]
+	for _, id := range to {
 		if id == x.p.id {
 			continue
 		}
-		m := &guard.Append{Term: term, Prev: l.Index, PrevTerm: l.Term, Commit: l.Index}
+		m := &guard.Append{Term: term, Prev: last.Index, PrevTerm: last.Term, Commit: last.Index}
 		if x.t.stopped() || x.t.guard.SealAppend(id, m) != nil {
 			return
 		}

@@ -114,11 +114,17 @@ func (p *pipeline) settle(f *appendFuture) bool {
 // Consumer implements raft.AppendPipeline.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
 
-// Close implements raft.AppendPipeline.
+// Close implements raft.AppendPipeline. What has been sent still arrives: to a
+// voter that is being removed raft sends its last entries right before.
 func (p *pipeline) Close() error {
 	p.once.Do(func() {
 		close(p.stop)
-		p.t.drop(p.s)
+		select {
+		case <-p.dead:
+			p.t.drop(p.s)
+		default:
+			p.t.finish(p.s)
+		}
 	})
 	return nil
 }

@@ -282,6 +282,16 @@ func (t *transport) put(to string, s *p2p.Stream) {
 	}
 }
 
+// finish ends a stream in order.
+func (t *transport) finish(s *p2p.Stream) {
+	t.mu.Lock()
+	delete(t.live, s)
+	t.mu.Unlock()
+	if s.Close() != nil {
+		s.Reset()
+	}
+}
+
 // drop resets a stream, and with it the idle ones to the same peer: when one
 // fails the others have likely failed too.
 func (t *transport) drop(s *p2p.Stream) {

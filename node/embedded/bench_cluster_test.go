@@ -74,7 +74,7 @@ func (s *subject) register(n int) {
 			s.b.Fatal(err)
 		}
 		id.Cluster = operator.Cluster
-		body, err := registry.NewRegister(id.Cluster, id.ID, machine.Agent, "", id.Key())
+		body, err := registry.NewRegister(id.Cluster, embedded.OperatorID, id.ID, machine.Agent, "", id.Key())
 		if err != nil {
 			s.b.Fatal(err)
 		}

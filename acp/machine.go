@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
@@ -47,27 +48,17 @@ func (m *Machine) Apply(tx machine.Tx, ctx machine.Ctx, v machine.Verified) (any
 	s := store{tx}
 	switch a.Kind {
 	case "acp.submit":
-		return apply(s, ctx, a, DecodeSubmit, m.submit)
+		return machine.Decoded(s, ctx, a, DecodeSubmit, m.submit)
 	case "acp.respond":
-		return apply(s, ctx, a, DecodeRespond, m.respond)
+		return machine.Decoded(s, ctx, a, DecodeRespond, m.respond)
 	case "acp.escalate":
-		return apply(s, ctx, a, DecodeEscalate, m.escalate)
+		return machine.Decoded(s, ctx, a, DecodeEscalate, m.escalate)
 	case "acp.resolve":
-		return apply(s, ctx, a, DecodeResolve, m.resolve)
+		return machine.Decoded(s, ctx, a, DecodeResolve, m.resolve)
 	case "acp.configure":
-		return apply(s, ctx, a, DecodeConfigure, m.configure)
+		return machine.Decoded(s, ctx, a, DecodeConfigure, m.configure)
 	}
 	return nil, nil, machine.Refuse(machine.CodeUnknownKind, "see the kinds of acp", "%.64q", a.Kind)
-}
-
-func apply[B any](s store, ctx machine.Ctx, a machine.Action, decode func(json.RawMessage) (B, error),
-	do func(store, machine.Ctx, machine.Action, B) (any, []machine.Event, error),
-) (any, []machine.Event, error) {
-	body, err := decode(a.Body)
-	if err != nil {
-		return nil, nil, err
-	}
-	return do(s, ctx, a, body)
 }
 
 func (m *Machine) submit(s store, ctx machine.Ctx, a machine.Action, b SubmitBody) (any, []machine.Event, error) {
@@ -279,7 +270,7 @@ func (m *Machine) configure(s store, _ machine.Ctx, a machine.Action, b Configur
 // expires at now itself waits, since a response stamped now still counts (§7.4).
 func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 	s := store{tx}
-	ids, err := s.expired(ctx.Now)
+	ids, err := expiries.Before(tx, ctx.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +282,7 @@ func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 		}
 		state := p.state()
 		if !state.Settle(At(ctx.Now)) {
-			return nil, corrupt("proposal %s is in the expiry index but cannot expire", id)
+			return nil, fmt.Errorf("acp: local state is corrupt: proposal %s is in the expiry index but cannot expire", id)
 		}
 		decided, err := s.decide(ctx, p, state, machine.Action{})
 		if err != nil {
@@ -304,7 +295,7 @@ func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 
 // Next implements machine.Machine: one millisecond after the earliest expiry.
 func (*Machine) Next(tx machine.Tx) (machine.Stamp, bool, error) {
-	at, ok, err := store{tx}.firstExpiry()
+	at, ok, err := expiries.First(tx)
 	return at + 1, ok, err
 }
 

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -99,12 +100,8 @@ func (s store) wire(p *record) (Proposal, error) {
 		}
 	}
 	var kept []keptResponse
-	err = s.each("r/"+p.ID+nul, func(_ string, v []byte) (bool, error) {
-		var r keptResponse
-		if err := json.Unmarshal(v, &r); err != nil {
-			return false, corrupt("response to %s: %v", p.ID, err)
-		}
-		kept = append(kept, r)
+	err = machine.EachRecord(s.tx, "r/"+p.ID+nul, "", func(_ string, r *keptResponse) (bool, error) {
+		kept = append(kept, *r)
 		return true, nil
 	})
 	slices.SortFunc(kept, func(a, b keptResponse) int { return int(a.N) - int(b.N) })
@@ -145,24 +142,20 @@ func list(tx machine.Tx, _ machine.Ctx, _ string, params json.RawMessage) (any, 
 	if err := machine.DecodeParams(params, &in); err != nil {
 		return nil, err
 	}
-	limit := DefaultPage
-	if in.Limit != nil {
-		if limit = *in.Limit; limit < 1 || limit > MaxPage {
-			return nil, machine.Refuse(machine.CodeOutOfRange, fmt.Sprintf("give 1 to %d", MaxPage), "limit is %d", limit)
-		}
+	limit, err := machine.PageSize(in.Limit, DefaultPage, MaxPage)
+	if err != nil {
+		return nil, err
 	}
 	prefix, err := listPrefix(in.Status, in.Domain)
 	if err != nil {
 		return nil, err
 	}
-	start := prefix
 	if in.After != "" {
 		if err := CheckID(in.After); err != nil {
 			return nil, err
 		}
-		start = prefix + in.After + nul
 	}
-	return store{tx}.page(prefix, start, limit)
+	return store{tx}.page(prefix, in.After, limit)
 }
 
 func listPrefix(status Status, domain string) (string, error) {
@@ -185,20 +178,12 @@ func listPrefix(status Status, domain string) (string, error) {
 	return "p/", nil
 }
 
-func (s store) page(prefix, start string, limit int) (Page, error) {
-	var ids []string
-	err := s.from(prefix, start, func(id string, _ []byte) (bool, error) {
-		ids = append(ids, id)
-		return len(ids) <= limit, nil
-	})
+func (s store) page(prefix, after string, limit int) (Page, error) {
+	ids, next, err := machine.Page(s.tx, prefix, after, limit)
 	if err != nil {
 		return Page{}, err
 	}
-	page := Page{Proposals: []Row{}}
-	if len(ids) > limit {
-		ids = ids[:limit]
-		page.Next = ids[limit-1]
-	}
+	page := Page{Proposals: []Row{}, Next: next}
 	for _, id := range ids {
 		p, err := s.get(id)
 		if err != nil {
@@ -272,7 +257,7 @@ func (s store) asked(ctx machine.Ctx, principal string, status Status, want func
 	var out []*record
 	for _, domain := range domains {
 		var ids []string
-		err := s.each("t/"+string(status)+nul+domain+nul, func(id string, _ []byte) (bool, error) {
+		err := machine.Each(s.tx, "t/"+string(status)+nul+domain+nul, "", func(id string, _ []byte) (bool, error) {
 			ids = append(ids, id)
 			return true, nil
 		})
@@ -299,21 +284,7 @@ func (s store) asked(ctx machine.Ctx, principal string, status Status, want func
 }
 
 func byDeadline(a, b *record) int {
-	never := machine.Stamp(1<<63 - 1)
-	x, y := a.deadline(), b.deadline()
-	if x == 0 {
-		x = never
-	}
-	if y == 0 {
-		y = never
-	}
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return strings.Compare(a.ID, b.ID)
+	return cmp.Or(machine.CompareDeadlines(a.deadline(), b.deadline()), cmp.Compare(a.ID, b.ID))
 }
 
 // deadline is 0 when there is none; an escalated proposal does not expire.
@@ -329,9 +300,9 @@ func (p *record) deadline() machine.Stamp {
 func (s store) heldDomains(ctx machine.Ctx, principal string, status Status) ([]string, error) {
 	prefix := "t/" + string(status) + nul
 	var held []string
-	for start := prefix; ; {
+	for after := ""; ; {
 		domain, found := "", false
-		err := s.from(prefix, start, func(rest string, _ []byte) (bool, error) {
+		err := machine.Each(s.tx, prefix, after, func(rest string, _ []byte) (bool, error) {
 			domain, _, found = strings.Cut(rest, nul)
 			return false, nil
 		})
@@ -343,7 +314,7 @@ func (s store) heldDomains(ctx machine.Ctx, principal string, status Status) ([]
 		} else if ok {
 			held = append(held, domain)
 		}
-		start = prefix + domain + "\x01"
+		after = domain + "\x01" // behind all its proposals, before the next domain
 	}
 }
 

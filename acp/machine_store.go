@@ -1,11 +1,8 @@
 package acp
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/deliberd/deliberd/machine"
 )
@@ -23,7 +20,10 @@ import (
 //	x/STAMP(8, big endian) ID      pending proposals that expire
 type store struct{ tx machine.Tx }
 
-const nul = "\x00"
+const (
+	nul      = "\x00"
+	expiries = machine.Schedule("x/")
+)
 
 // record is what the machine keeps of a proposal besides payload and responses.
 type record struct {
@@ -206,7 +206,7 @@ func (s store) decide(ctx machine.Ctx, p *record, state *State, a machine.Action
 // escalation the humans who may resolve it.
 func (s store) concerned(ctx machine.Ctx, p *record) ([]string, error) {
 	to := []string{p.Author}
-	err := s.each("r/"+p.ID+nul, func(participant string, _ []byte) (bool, error) {
+	err := machine.Each(s.tx, "r/"+p.ID+nul, "", func(participant string, _ []byte) (bool, error) {
 		to = append(to, participant)
 		return true, nil
 	})
@@ -238,7 +238,7 @@ func (s store) insert(p *record) error {
 		return err
 	}
 	if p.Expires != 0 {
-		if err := s.tx.Put(expiryKey(p.Expires, p.ID), []byte{1}); err != nil {
+		if err := s.tx.Put(expiries.Key(p.Expires, p.ID), []byte{1}); err != nil {
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func (s store) move(p *record, to Status) error {
 		}
 	}
 	if p.Status == Pending && p.Expires != 0 {
-		if err := s.tx.Delete(expiryKey(p.Expires, p.ID)); err != nil {
+		if err := s.tx.Delete(expiries.Key(p.Expires, p.ID)); err != nil {
 			return err
 		}
 	}
@@ -280,43 +280,18 @@ func (p *record) statusKeys() [][]byte {
 	}
 }
 
-func expiryKey(at machine.Stamp, id string) []byte {
-	return append(binary.BigEndian.AppendUint64([]byte("x/"), uint64(at)), id...)
-}
-
-// expired lists the pending proposals whose expiry is before now, oldest first.
-func (s store) expired(now machine.Stamp) (ids []string, err error) {
-	err = s.tx.Range([]byte("x/"), expiryKey(now, ""), func(k, _ []byte) (bool, error) {
-		ids = append(ids, string(k[len("x/")+8:]))
-		return true, nil
-	})
-	return ids, err
-}
-
-func (s store) firstExpiry() (at machine.Stamp, ok bool, err error) {
-	err = s.tx.Range([]byte("x/"), []byte("x0"), func(k, _ []byte) (bool, error) {
-		at, ok = machine.Stamp(binary.BigEndian.Uint64(k[len("x/"):])), true
-		return false, nil
-	})
-	return at, ok, err
-}
-
-func (s store) has(id string) (bool, error) {
-	v, err := s.tx.Get([]byte("p/" + id))
-	return v != nil, err
-}
+func (s store) has(id string) (bool, error) { return machine.Has(s.tx, "p/"+id) }
 
 // get refuses with not_found.
 func (s store) get(id string) (*record, error) {
-	p := new(record)
-	ok, err := s.load("p/"+id, p)
-	if err == nil && !ok {
+	p, err := machine.Load[record](s.tx, "p/"+id)
+	if err == nil && p == nil {
 		err = notFound(id)
 	}
 	return p, err
 }
 
-func (s store) put(p *record) error { return s.save("p/"+p.ID, p) }
+func (s store) put(p *record) error { return machine.Save(s.tx, "p/"+p.ID, p) }
 
 func (s store) putPayload(id string, payload json.RawMessage) error {
 	return s.tx.Put([]byte("y/"+id), payload)
@@ -328,60 +303,21 @@ func (s store) payload(id string) (json.RawMessage, error) {
 }
 
 func (s store) hasResponded(id, participant string) (bool, error) {
-	v, err := s.tx.Get([]byte("r/" + id + nul + participant))
-	return v != nil, err
+	return machine.Has(s.tx, "r/"+id+nul+participant)
 }
 
 func (s store) putResponse(p *record, r Response, action string) error {
-	return s.save("r/"+p.ID+nul+r.ParticipantID, keptResponse{N: p.Responses, ActionID: action, Response: r})
+	return machine.Save(s.tx, "r/"+p.ID+nul+r.ParticipantID, keptResponse{N: p.Responses, ActionID: action, Response: r})
 }
 
 func (s store) eligible(id, participant string) (bool, error) {
-	v, err := s.tx.Get([]byte("g/" + id + nul + participant))
-	return v != nil, err
+	return machine.Has(s.tx, "g/"+id+nul+participant)
 }
 
 func (s store) config() (config, error) {
 	c := config{Hypotheses: hypothesesAuto, Escalate: []PolicyRule{}}
-	_, err := s.load("c", &c)
+	_, err := machine.Read(s.tx, "c", &c)
 	return c, err
 }
 
-func (s store) putConfig(c config) error { return s.save("c", c) }
-
-func (s store) load(key string, v any) (bool, error) {
-	text, err := s.tx.Get([]byte(key))
-	if err != nil || text == nil {
-		return false, err
-	}
-	if err := json.Unmarshal(text, v); err != nil {
-		return false, corrupt("key %q: %v", key, err)
-	}
-	return true, nil
-}
-
-func (s store) save(key string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return s.tx.Put([]byte(key), text)
-}
-
-// each visits the keys that start with prefix; f gets what follows it.
-func (s store) each(prefix string, f func(rest string, v []byte) (bool, error)) error {
-	return s.from(prefix, prefix, f)
-}
-
-// from is each, starting at a key.
-func (s store) from(prefix, start string, f func(rest string, v []byte) (bool, error)) error {
-	end := []byte(prefix)
-	end[len(end)-1]++ // prefixes end in '/' or NUL, never 0xff
-	return s.tx.Range([]byte(start), end, func(k, v []byte) (bool, error) {
-		return f(strings.TrimPrefix(string(k), prefix), v)
-	})
-}
-
-func corrupt(format string, args ...any) error {
-	return fmt.Errorf("acp: local state is corrupt: "+format, args...)
-}
+func (s store) putConfig(c config) error { return machine.Save(s.tx, "c", c) }

@@ -3,7 +3,8 @@ package acp
 import (
 	"embed"
 	"encoding/json"
-	"fmt"
+
+	"github.com/deliberd/deliberd/machine"
 )
 
 //go:embed schema/*.json
@@ -13,17 +14,7 @@ var schemas embed.FS
 // those of Appendix B under their own $id; the others are bodies of the
 // machine's kinds and parameters of its queries.
 func Schema(name string) (json.RawMessage, error) {
-	text, err := schemas.ReadFile("schema/" + name + ".json")
-	if err != nil {
-		return nil, fmt.Errorf("no schema %q", name)
-	}
-	return text, nil
+	return machine.ReadSchema(schemas, name)
 }
 
-func schema(name string) json.RawMessage {
-	text, err := Schema(name)
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
-	return text
-}
+func schema(name string) json.RawMessage { return machine.MustSchema(schemas, name) }

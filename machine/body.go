@@ -57,6 +57,18 @@ func Malformed(format string, args ...any) *Refusal {
 	return Refuse(CodeMalformed, "send what the kind's schema describes", format, args...)
 }
 
+// Decoded reads an action's body and hands it to what applies it; s is the
+// machine's view of its keys.
+func Decoded[S, B any](s S, ctx Ctx, a Action, decode func(json.RawMessage) (B, error),
+	do func(S, Ctx, Action, B) (any, []Event, error),
+) (any, []Event, error) {
+	body, err := decode(a.Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	return do(s, ctx, a, body)
+}
+
 func refuseNull(body json.RawMessage) error {
 	if !bytes.Contains(body, []byte("null")) {
 		if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '{' {

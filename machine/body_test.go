@@ -59,3 +59,16 @@ func TestAnExactBodyHasOneSpellingAndAGoodShape(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyADecodedBodyIsApplied(t *testing.T) {
+	decode := func(raw json.RawMessage) (named, error) { return machine.DecodeExact(raw, named.shape) }
+	do := func(state string, ctx machine.Ctx, a machine.Action, n named) (any, []machine.Event, error) {
+		return state + a.ID + n.Name, []machine.Event{{Type: "x.done"}}, nil
+	}
+	for text, want := range map[string]any{`{"name":"n"}`: "s1n", `{"x":1}`: nil} {
+		answer, events, err := machine.Decoded("s", machine.Ctx{}, machine.Action{ID: "1", Body: json.RawMessage(text)}, decode, do)
+		if answer != want || (err == nil) != (want != nil) || len(events) != 1 && want != nil {
+			t.Errorf("%s: %v, %v, %v", text, answer, events, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
@@ -87,6 +88,9 @@ type Ask struct {
 	Schema   json.RawMessage `json:"body_schema"`
 	Context  any             `json:"context,omitempty"` // what one needs to know to answer
 }
+
+// CompareDeadlines orders stamps, with 0, no deadline, last.
+func CompareDeadlines(a, b Stamp) int { return cmp.Compare(uint64(a-1), uint64(b-1)) } // 0 wraps to the end
 
 // Ctx is what a machine may know besides its keys.
 type Ctx struct {

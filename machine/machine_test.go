@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,17 @@ func TestNoParametersAreAnEmptyObject(t *testing.T) {
 		err := machine.DecodeParams(json.RawMessage(text), &v)
 		if r, refused := machine.IsRefusal(err); ok && err != nil || !ok && (!refused || r.Code != machine.CodeMalformed) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestNoDeadlineComesLast(t *testing.T) {
+	want := []machine.Stamp{1, 2, 1<<63 - 1, 0}
+	for i, a := range want {
+		for j, b := range want {
+			if got := machine.CompareDeadlines(a, b); got != cmp.Compare(i, j) {
+				t.Errorf("%d and %d compare as %d", a, b, got)
+			}
 		}
 	}
 }

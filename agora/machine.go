@@ -1,7 +1,7 @@
 package agora
 
 import (
-	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/deliberd/deliberd/internal/canon"
@@ -46,25 +46,15 @@ func (m *Machine) Apply(tx machine.Tx, ctx machine.Ctx, v machine.Verified) (any
 	s := store{tx}
 	switch a.Kind {
 	case "agora.propose":
-		return apply(s, ctx, a, DecodePropose, m.propose)
+		return machine.Decoded(s, ctx, a, DecodePropose, m.propose)
 	case "agora.vote":
-		return apply(s, ctx, a, DecodeVote, m.vote)
+		return machine.Decoded(s, ctx, a, DecodeVote, m.vote)
 	case "agora.veto":
-		return apply(s, ctx, a, DecodeVeto, m.veto)
+		return machine.Decoded(s, ctx, a, DecodeVeto, m.veto)
 	case "agora.evaluate":
-		return apply(s, ctx, a, DecodeEvaluate, m.evaluate)
+		return machine.Decoded(s, ctx, a, DecodeEvaluate, m.evaluate)
 	}
 	return nil, nil, machine.Refuse(machine.CodeUnknownKind, "see the kinds of agora", "%.64q", a.Kind)
-}
-
-func apply[B any](s store, ctx machine.Ctx, a machine.Action, decode func(json.RawMessage) (B, error),
-	do func(store, machine.Ctx, machine.Action, B) (any, []machine.Event, error),
-) (any, []machine.Event, error) {
-	body, err := decode(a.Body)
-	if err != nil {
-		return nil, nil, err
-	}
-	return do(s, ctx, a, body)
 }
 
 func (m *Machine) propose(s store, ctx machine.Ctx, a machine.Action, b ProposeBody) (any, []machine.Event, error) {
@@ -233,7 +223,7 @@ func (s store) mayEvaluate(ctx machine.Ctx, r *record, actor string) error {
 // Due implements machine.Machine: it evaluates the rounds whose deadline has come.
 func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 	s := store{tx}
-	ids, err := s.overdue(ctx.Now)
+	ids, err := deadlines.Before(tx, ctx.Now+1)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +234,7 @@ func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 			return nil, err
 		}
 		if !r.Ballot.Evaluate(int64(ctx.Now)) {
-			return nil, corrupt("round %q is in the deadline index but does not resolve", id)
+			return nil, fmt.Errorf("agora: local state is corrupt: round %q is in the deadline index but does not resolve", id)
 		}
 		resolved, err := s.resolve(r, machine.Action{})
 		if err != nil {
@@ -256,7 +246,7 @@ func (*Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
 }
 
 // Next implements machine.Machine: the earliest deadline.
-func (*Machine) Next(tx machine.Tx) (machine.Stamp, bool, error) { return store{tx}.firstDeadline() }
+func (*Machine) Next(tx machine.Tx) (machine.Stamp, bool, error) { return deadlines.First(tx) }
 
 // React implements machine.Machine; Agora hears nobody.
 func (*Machine) React(machine.Tx, machine.Ctx, machine.Event) ([]machine.Event, error) {

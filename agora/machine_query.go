@@ -108,7 +108,7 @@ func list(tx machine.Tx, _ machine.Ctx, _ string, params json.RawMessage) (any, 
 	if err := machine.DecodeParams(params, &in); err != nil {
 		return nil, err
 	}
-	limit, err := pageSize(in.Limit)
+	limit, err := machine.PageSize(in.Limit, DefaultPage, MaxPage)
 	if err != nil {
 		return nil, err
 	}
@@ -119,27 +119,16 @@ func list(tx machine.Tx, _ machine.Ctx, _ string, params json.RawMessage) (any, 
 		}
 		prefix = "s/" + in.Status + nul
 	}
-	start := prefix
 	if in.After != "" {
 		if err := checkID(in.After); err != nil {
 			return nil, err
 		}
-		start = prefix + in.After + nul
 	}
-	s := store{tx}
-	var ids []string
-	err = s.keys(prefix, start, func(id string, _ []byte) (bool, error) {
-		ids = append(ids, id)
-		return len(ids) <= limit, nil
-	})
+	ids, next, err := machine.Page(tx, prefix, in.After, limit)
 	if err != nil {
 		return nil, err
 	}
-	page := Page{Rounds: []Row{}}
-	if len(ids) > limit {
-		ids = ids[:limit]
-		page.Next = ids[limit-1]
-	}
+	s, page := store{tx}, Page{Rounds: []Row{}, Next: next}
 	for _, id := range ids {
 		r, err := s.get(id)
 		if err != nil {
@@ -161,16 +150,6 @@ func (r *record) row() Row {
 	return row
 }
 
-func pageSize(asked *int) (int, error) {
-	if asked == nil {
-		return DefaultPage, nil
-	}
-	if *asked < 1 || *asked > MaxPage {
-		return 0, machine.Refuse(machine.CodeOutOfRange, fmt.Sprintf("give 1 to %d", MaxPage), "limit is %d", *asked)
-	}
-	return *asked, nil
-}
-
 // DissentPage is the answer of agora.dissents; Next continues it as "after".
 type DissentPage struct {
 	Dissents []DissentRecord `json:"dissents"`
@@ -189,7 +168,7 @@ func dissents(tx machine.Tx, _ machine.Ctx, _ string, params json.RawMessage) (a
 	if err := machine.DecodeParams(params, &in); err != nil {
 		return nil, err
 	}
-	limit, err := pageSize(in.Limit)
+	limit, err := machine.PageSize(in.Limit, DefaultPage, MaxPage)
 	if err != nil {
 		return nil, err
 	}
@@ -204,21 +183,13 @@ func dissents(tx machine.Tx, _ machine.Ctx, _ string, params json.RawMessage) (a
 	if in.AgentID != "" {
 		prefix = "d/" + in.AgentID + nul
 	}
-	start := prefix
-	if len(after) > 0 {
-		start = prefix + string(after) + nul
-	}
 	page, last := DissentPage{Dissents: []DissentRecord{}}, ""
-	err = store{tx}.keys(prefix, start, func(rest string, text []byte) (bool, error) {
+	err = machine.EachRecord(tx, prefix, string(after), func(rest string, d *DissentRecord) (bool, error) {
 		if len(page.Dissents) == limit {
 			page.Next = hex.EncodeToString([]byte(last))
 			return false, nil
 		}
-		var d DissentRecord
-		if err := json.Unmarshal(text, &d); err != nil {
-			return false, corrupt("key %q: %v", prefix+rest, err)
-		}
-		page.Dissents, last = append(page.Dissents, d), rest
+		page.Dissents, last = append(page.Dissents, *d), rest
 		return true, nil
 	})
 	return page, err
@@ -242,7 +213,7 @@ func (*Machine) Asks(tx machine.Tx, _ machine.Ctx, principal string) ([]machine.
 			prefix = "q/" + principal + nul
 		}
 		var ids []string
-		err := s.keys(prefix, prefix, func(id string, _ []byte) (bool, error) {
+		err := machine.Each(tx, prefix, "", func(id string, _ []byte) (bool, error) {
 			ids = append(ids, id)
 			return true, nil
 		})
@@ -258,7 +229,7 @@ func (*Machine) Asks(tx machine.Tx, _ machine.Ctx, principal string) ([]machine.
 		}
 	}
 	slices.SortStableFunc(asks, func(a, b machine.Ask) int {
-		return cmp.Or(cmp.Compare(uint64(a.Deadline-1), uint64(b.Deadline-1)), cmp.Compare(a.Subject, b.Subject)) // no deadline, 0, goes last
+		return cmp.Or(machine.CompareDeadlines(a.Deadline, b.Deadline), cmp.Compare(a.Subject, b.Subject))
 	})
 	return asks[:min(len(asks), MaxAsks)], nil
 }

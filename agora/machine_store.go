@@ -3,10 +3,7 @@ package agora
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/deliberd/deliberd/machine"
 )
@@ -26,8 +23,9 @@ import (
 type store struct{ tx machine.Tx }
 
 const (
-	nul  = "\x00"
-	open = "open" // the status of a round that is not resolved
+	nul       = "\x00"
+	open      = "open" // the status of a round that is not resolved
+	deadlines = machine.Schedule("x/")
 )
 
 // record is what the machine keeps of a round besides its seats.
@@ -84,7 +82,7 @@ func (s store) insert(r *record, p Proposal) error {
 		return err
 	}
 	for _, v := range p.Voters {
-		if err := s.save("v/"+r.ID+nul+v.ID, seat{Weight: max(1, v.Weight)}); err != nil {
+		if err := machine.Save(s.tx, "v/"+r.ID+nul+v.ID, seat{Weight: max(1, v.Weight)}); err != nil {
 			return err
 		}
 		if err := s.mark("o/" + v.ID + nul + r.ID); err != nil {
@@ -92,7 +90,7 @@ func (s store) insert(r *record, p Proposal) error {
 		}
 	}
 	for _, id := range p.Vetoers {
-		if err := s.save("w/"+r.ID+nul+id, vetoSeat{}); err != nil {
+		if err := machine.Save(s.tx, "w/"+r.ID+nul+id, vetoSeat{}); err != nil {
 			return err
 		}
 		if err := s.mark("q/" + id + nul + r.ID); err != nil {
@@ -100,7 +98,7 @@ func (s store) insert(r *record, p Proposal) error {
 		}
 	}
 	if p.Deadline != nil {
-		if err := s.mark(deadlineKey(machine.Stamp(*p.Deadline), r.ID)); err != nil {
+		if err := s.mark(string(deadlines.Key(machine.Stamp(*p.Deadline), r.ID))); err != nil {
 			return err
 		}
 	}
@@ -144,7 +142,7 @@ func (s store) close(r *record, voters []Voter, vetoers []string) error {
 		gone = append(gone, "q/"+id+nul+r.ID)
 	}
 	if r.Ballot.Deadline != nil {
-		gone = append(gone, deadlineKey(machine.Stamp(*r.Ballot.Deadline), r.ID))
+		gone = append(gone, string(deadlines.Key(machine.Stamp(*r.Ballot.Deadline), r.ID)))
 	}
 	for _, k := range gone {
 		if err := s.tx.Delete([]byte(k)); err != nil {
@@ -158,11 +156,11 @@ func (s store) logDissent(r *record, all []Dissent) error {
 	for i, d := range all {
 		entry := DissentRecord{RoundID: r.ID, Dissent: d, Outcome: r.Ballot.Resolution.Outcome, ResolvedAt: r.Ballot.Resolution.ResolvedAt}
 		order := binary.BigEndian.AppendUint32(nil, uint32(i))
-		if err := s.save("e/"+r.ID+nul+string(order), entry); err != nil {
+		if err := machine.Save(s.tx, "e/"+r.ID+nul+string(order), entry); err != nil {
 			return err
 		}
 		at := binary.BigEndian.AppendUint64(nil, uint64(entry.ResolvedAt))
-		if err := s.save("d/"+d.AgentID+nul+string(at)+r.ID+nul+d.Kind, entry); err != nil {
+		if err := machine.Save(s.tx, "d/"+d.AgentID+nul+string(at)+r.ID+nul+d.Kind, entry); err != nil {
 			return err
 		}
 	}
@@ -172,7 +170,7 @@ func (s store) logDissent(r *record, all []Dissent) error {
 // everybody reads all seats: the votes by agent, the vetoes as they came, who
 // may vote and who may veto.
 func (s store) everybody(round string) (votes []Vote, vetoes []Veto, voters []Voter, vetoers []string, err error) {
-	err = each(s, "v/"+round+nul, func(agent string, v seat) (bool, error) {
+	err = machine.EachRecord(s.tx, "v/"+round+nul, "", func(agent string, v *seat) (bool, error) {
 		voters = append(voters, Voter{ID: agent, Weight: v.Weight})
 		if v.Choice != "" {
 			votes = append(votes, Vote{AgentID: agent, Choice: v.Choice, Reason: v.Reason})
@@ -187,7 +185,7 @@ func (s store) everybody(round string) (votes []Vote, vetoes []Veto, voters []Vo
 		veto Veto
 	}
 	var cast []nth
-	err = each(s, "w/"+round+nul, func(agent string, v vetoSeat) (bool, error) {
+	err = machine.EachRecord(s.tx, "w/"+round+nul, "", func(agent string, v *vetoSeat) (bool, error) {
 		vetoers = append(vetoers, agent)
 		if v.N != 0 {
 			cast = append(cast, nth{v.N, Veto{AgentID: agent, Reason: v.Reason}})
@@ -201,35 +199,11 @@ func (s store) everybody(round string) (votes []Vote, vetoes []Veto, voters []Vo
 	return
 }
 
-func deadlineKey(at machine.Stamp, id string) string {
-	return "x/" + string(binary.BigEndian.AppendUint64(nil, uint64(at))) + id
-}
-
-// overdue lists the open rounds whose deadline is at or before now, oldest first.
-func (s store) overdue(now machine.Stamp) (ids []string, err error) {
-	err = s.tx.Range([]byte("x/"), []byte(deadlineKey(now+1, "")), func(k, _ []byte) (bool, error) {
-		ids = append(ids, string(k[len("x/")+8:]))
-		return true, nil
-	})
-	return ids, err
-}
-
-func (s store) firstDeadline() (at machine.Stamp, ok bool, err error) {
-	err = s.tx.Range([]byte("x/"), []byte("x0"), func(k, _ []byte) (bool, error) {
-		at, ok = machine.Stamp(binary.BigEndian.Uint64(k[len("x/"):])), true
-		return false, nil
-	})
-	return at, ok, err
-}
-
-func (s store) has(id string) (bool, error) {
-	v, err := s.tx.Get([]byte("p/" + id))
-	return v != nil, err
-}
+func (s store) has(id string) (bool, error) { return machine.Has(s.tx, "p/"+id) }
 
 // get refuses with not_found.
 func (s store) get(id string) (*record, error) {
-	r, err := load[record](s, "p/"+id)
+	r, err := machine.Load[record](s.tx, "p/"+id)
 	if err == nil && r == nil {
 		return nil, machine.Refuse(machine.CodeNotFound, "look it up with agora.list", "no round %.64q", id)
 	}
@@ -245,72 +219,30 @@ func (s store) open(id string) (*record, error) {
 	return r, err
 }
 
-func (s store) put(r *record) error { return s.save("p/"+r.ID, r) }
+func (s store) put(r *record) error { return machine.Save(s.tx, "p/"+r.ID, r) }
 
 // seat is nil for somebody who may not vote.
-func (s store) seat(round, agent string) (*seat, error) { return load[seat](s, "v/"+round+nul+agent) }
+func (s store) seat(round, agent string) (*seat, error) {
+	return machine.Load[seat](s.tx, "v/"+round+nul+agent)
+}
 
 func (s store) putSeat(round, agent string, v *seat) error {
 	if err := s.tx.Delete([]byte("o/" + agent + nul + round)); err != nil {
 		return err
 	}
-	return s.save("v/"+round+nul+agent, v)
+	return machine.Save(s.tx, "v/"+round+nul+agent, v)
 }
 
 // vetoSeat is nil for somebody who may not veto.
 func (s store) vetoSeat(round, agent string) (*vetoSeat, error) {
-	return load[vetoSeat](s, "w/"+round+nul+agent)
+	return machine.Load[vetoSeat](s.tx, "w/"+round+nul+agent)
 }
 
 func (s store) putVeto(round, agent string, v *vetoSeat) error {
 	if err := s.tx.Delete([]byte("q/" + agent + nul + round)); err != nil {
 		return err
 	}
-	return s.save("w/"+round+nul+agent, v)
+	return machine.Save(s.tx, "w/"+round+nul+agent, v)
 }
 
 func (s store) mark(key string) error { return s.tx.Put([]byte(key), []byte{1}) }
-
-func (s store) save(key string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return s.tx.Put([]byte(key), text)
-}
-
-func load[T any](s store, key string) (*T, error) {
-	text, err := s.tx.Get([]byte(key))
-	if err != nil || text == nil {
-		return nil, err
-	}
-	v := new(T)
-	if err := json.Unmarshal(text, v); err != nil {
-		return nil, corrupt("key %q: %v", key, err)
-	}
-	return v, nil
-}
-
-// each visits the records whose keys start with prefix; f gets the rest of the key.
-func each[T any](s store, prefix string, f func(rest string, v T) (bool, error)) error {
-	return s.keys(prefix, prefix, func(rest string, text []byte) (bool, error) {
-		var v T
-		if err := json.Unmarshal(text, &v); err != nil {
-			return false, corrupt("key %q: %v", prefix+rest, err)
-		}
-		return f(rest, v)
-	})
-}
-
-// keys visits the keys from start on that begin with prefix.
-func (s store) keys(prefix, start string, f func(rest string, v []byte) (bool, error)) error {
-	end := []byte(prefix)
-	end[len(end)-1]++ // prefixes end in '/' or NUL, never 0xff
-	return s.tx.Range([]byte(start), end, func(k, v []byte) (bool, error) {
-		return f(strings.TrimPrefix(string(k), prefix), v)
-	})
-}
-
-func corrupt(format string, args ...any) error {
-	return fmt.Errorf("agora: local state is corrupt: "+format, args...)
-}

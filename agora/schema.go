@@ -3,7 +3,8 @@ package agora
 import (
 	"embed"
 	"encoding/json"
-	"fmt"
+
+	"github.com/deliberd/deliberd/machine"
 )
 
 //go:embed schema/*.json
@@ -12,17 +13,7 @@ var schemas embed.FS
 // Schema returns a JSON Schema (2020-12) of a kind's body or a query's
 // parameters: propose, vote, veto, evaluate, get, list, dissents.
 func Schema(name string) (json.RawMessage, error) {
-	text, err := schemas.ReadFile("schema/" + name + ".json")
-	if err != nil {
-		return nil, fmt.Errorf("no schema %q", name)
-	}
-	return text, nil
+	return machine.ReadSchema(schemas, name)
 }
 
-func schema(name string) json.RawMessage {
-	text, err := Schema(name)
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
-	return text
-}
+func schema(name string) json.RawMessage { return machine.MustSchema(schemas, name) }

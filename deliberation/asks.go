@@ -1,7 +1,8 @@
 package deliberation
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/deliberd/deliberd/machine"
 )
@@ -49,12 +50,8 @@ func (m *Machine) Asks(tx machine.Tx, ctx machine.Ctx, principal string) ([]mach
 		}
 		out = append(out, asks...)
 	}
-	sort.SliceStable(out, func(i, j int) bool {
-		a, b := out[i], out[j]
-		if (a.Deadline == 0) != (b.Deadline == 0) {
-			return b.Deadline == 0 // what has no deadline comes last
-		}
-		return a.Deadline < b.Deadline || a.Deadline == b.Deadline && a.Subject < b.Subject
+	slices.SortStableFunc(out, func(a, b machine.Ask) int {
+		return cmp.Or(machine.CompareDeadlines(a.Deadline, b.Deadline), cmp.Compare(a.Subject, b.Subject))
 	})
 	return out, nil
 }

@@ -2,7 +2,8 @@ package fsm
 
 import (
 	"encoding/json"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
@@ -14,7 +15,7 @@ func (f *FSM) Kinds() []machine.Kind {
 	for _, h := range f.kinds { // order: sorted below
 		out = append(out, h.kind)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b machine.Kind) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -24,7 +25,7 @@ func (f *FSM) Queries() []machine.Query {
 	for _, q := range f.queries { // order: sorted below
 		out = append(out, q.query)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b machine.Query) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -72,13 +73,7 @@ func (f *FSM) Asks(tx machine.Tx, principal string) ([]machine.Ask, error) {
 		}
 		out = append(out, asks...)
 	}
-	sort.SliceStable(out, func(i, j int) bool {
-		a, b := out[i].Deadline, out[j].Deadline
-		if (a == 0) != (b == 0) {
-			return b == 0
-		}
-		return a < b
-	})
+	slices.SortStableFunc(out, func(a, b machine.Ask) int { return machine.CompareDeadlines(a.Deadline, b.Deadline) })
 	return out, nil
 }
 

@@ -173,6 +173,6 @@ func (s state) asks(principal string) ([]machine.Ask, error) {
 		out = append(out, machine.Ask{Ask: "review", Kind: KindApprove, Subject: c.Change, Title: c.What + " " + c.Subject,
 			Deadline: c.ExpiresMS, Schema: schemaOf(KindApprove), Context: c})
 	}
-	slices.SortStableFunc(out, func(a, b machine.Ask) int { return int(min(max(a.Deadline-b.Deadline, -1), 1)) })
+	slices.SortStableFunc(out, func(a, b machine.Ask) int { return machine.CompareDeadlines(a.Deadline, b.Deadline) })
 	return out, nil
 }

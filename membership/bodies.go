@@ -13,13 +13,7 @@ import (
 var schemas embed.FS
 
 // schemaOf returns the JSON Schema of a kind's body or a query's parameters.
-func schemaOf(name string) json.RawMessage {
-	text, err := schemas.ReadFile("schema/" + name + ".json")
-	if err != nil {
-		panic(err) // the binary lacks its own schema
-	}
-	return text
-}
+func schemaOf(name string) json.RawMessage { return machine.MustSchema(schemas, name) }
 
 // Role is what a node is in the cluster.
 type Role string
@@ -87,31 +81,18 @@ func ProofPayload(cluster, node string, role Role, pbftKey, attestKey string) []
 // body is a decoded body that can judge its own shape: nil or why not.
 type body interface{ shape() *machine.Refusal }
 
-// decode reads a body strictly and checks its shape: what the kind's schema
-// accepts, and nothing else.
-func decode[T body](raw json.RawMessage) (T, error) {
-	var b T
-	if err := canon.DecodeExact(raw, &b); err != nil {
-		return b, malformed("%v", err)
-	}
-	if r := b.shape(); r != nil {
-		return b, r
-	}
-	return b, nil
-}
+func decode[T body](raw json.RawMessage) (T, error) { return machine.DecodeExact(raw, T.shape) }
 
-func malformed(format string, args ...any) *machine.Refusal {
-	return machine.Refuse(machine.CodeMalformed, "send what the kind's schema describes", format, args...)
-}
+func params[T body](raw json.RawMessage) (T, error) { return machine.DecodeExactParams(raw, T.shape) }
 
 func (b Invite) shape() *machine.Refusal {
 	switch {
 	case !xPattern.MatchString(b.Key):
-		return malformed("key is not 43 base64url characters")
+		return machine.Malformed("key is not 43 base64url characters")
 	case b.Role != RoleVoter && b.Role != RoleObserver:
-		return malformed("role is neither voter nor observer")
+		return machine.Malformed("role is neither voter nor observer")
 	case b.Operator != "" && !principalPattern.MatchString(b.Operator):
-		return malformed("operator is not the id of a principal")
+		return machine.Malformed("operator is not the id of a principal")
 	case b.ExpiresInMS < 1 || b.ExpiresInMS > MaxExpiryMS:
 		return machine.Refuse(machine.CodeOutOfRange, "choose 1 to 604800000 milliseconds (7 days)", "expires_in_ms is %d", b.ExpiresInMS)
 	}
@@ -120,7 +101,7 @@ func (b Invite) shape() *machine.Refusal {
 
 func (b Approve) shape() *machine.Refusal {
 	if !changePattern.MatchString(b.Change) {
-		return malformed("change is not the id of an action")
+		return machine.Malformed("change is not the id of an action")
 	}
 	return nil
 }
@@ -128,14 +109,14 @@ func (b Approve) shape() *machine.Refusal {
 func (b Join) shape() *machine.Refusal {
 	switch {
 	case !xPattern.MatchString(b.Invitation) || !xPattern.MatchString(b.PBFTKey) || !xPattern.MatchString(b.AttestKey):
-		return malformed("invitation, pbft_key and attest_key are not all 43 base64url characters")
+		return machine.Malformed("invitation, pbft_key and attest_key are not all 43 base64url characters")
 	case b.Role != RoleVoter && b.Role != RoleObserver:
-		return malformed("role is neither voter nor observer")
+		return machine.Malformed("role is neither voter nor observer")
 	case !jwsPattern.MatchString(b.Proof):
-		return malformed("proof is not a detached compact JWS (header..signature)")
+		return machine.Malformed("proof is not a detached compact JWS (header..signature)")
 	}
 	if wrong := addrsShape(b.Addrs); wrong != "" {
-		return malformed("%s", wrong)
+		return machine.Malformed("%s", wrong)
 	}
 	return nil
 }
@@ -144,17 +125,17 @@ func (Ready) shape() *machine.Refusal { return nil }
 
 func (b Remove) shape() *machine.Refusal {
 	if !nodePattern.MatchString(b.Node) {
-		return malformed("node is not a peer id (12D3KooW…)")
+		return machine.Malformed("node is not a peer id (12D3KooW…)")
 	}
 	return nil
 }
 
 func (b Address) shape() *machine.Refusal {
 	if len(b.Addrs) == 0 {
-		return malformed("addrs is empty")
+		return machine.Malformed("addrs is empty")
 	}
 	if wrong := addrsShape(b.Addrs); wrong != "" {
-		return malformed("%s", wrong)
+		return machine.Malformed("%s", wrong)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func FSMVersion(tx machine.Tx) (uint64, error) { return state{tx}.uint(keyVersio
 // Committee is the voters of an epoch with their PBFT keys, ascending by
 // node; ok is false for an epoch that has not begun.
 func Committee(tx machine.Tx, epoch uint64) (c machine.Committee, ok bool, err error) {
-	e, err := load[epochRecord](tx, epochKey(epoch))
+	e, err := machine.Load[epochRecord](tx, epochKey(epoch))
 	if err != nil || e == nil {
 		return machine.Committee{}, false, err
 	}
@@ -98,7 +98,7 @@ func Committee(tx machine.Tx, epoch uint64) (c machine.Committee, ok bool, err e
 // VotersOf is the voters of an epoch with all their keys, ascending by node,
 // without addresses; ok is false for an epoch that has not begun.
 func VotersOf(tx machine.Tx, epoch uint64) (voters []Voter, ok bool, err error) {
-	e, err := load[epochRecord](tx, epochKey(epoch))
+	e, err := machine.Load[epochRecord](tx, epochKey(epoch))
 	if err != nil || e == nil {
 		return nil, false, err
 	}
@@ -131,7 +131,7 @@ func Removed(tx machine.Tx) ([]Node, error) {
 
 func nodes(tx machine.Tx, want func(Role) bool) ([]Node, error) {
 	out := []Node{}
-	err := each(tx, prefixNode, func(n *Node) (bool, error) {
+	err := machine.EachRecord(tx, prefixNode, "", func(_ string, n *Node) (bool, error) {
 		if want(n.Role) {
 			out = append(out, *n)
 		}

@@ -67,16 +67,9 @@ type invitationsParams struct {
 
 func (p invitationsParams) shape() *machine.Refusal {
 	if p.State != "" && !slices.Contains([]InvitationState{PendingApproval, Open, Used, Expired}, p.State) {
-		return malformed("state is none of pending_approval, open, used, expired")
+		return machine.Malformed("state is none of pending_approval, open, used, expired")
 	}
 	return nil
-}
-
-func params[T body](raw json.RawMessage) (T, error) {
-	if len(raw) == 0 {
-		raw = json.RawMessage(`{}`)
-	}
-	return decode[T](raw)
 }
 
 func queryMembers(tx machine.Tx, ctx machine.Ctx, _ string, raw json.RawMessage) (any, error) {
@@ -118,7 +111,7 @@ func queryInvitations(tx machine.Tx, _ machine.Ctx, _ string, raw json.RawMessag
 
 func (s state) invitations(want func(*invitationRecord) bool) ([]InvitationView, error) {
 	out := []InvitationView{}
-	err := each(s.tx, prefixInvitation, func(i *invitationRecord) (bool, error) {
+	err := machine.EachRecord(s.tx, prefixInvitation, "", func(_ string, i *invitationRecord) (bool, error) {
 		if !want(i) {
 			return true, nil
 		}
@@ -140,7 +133,7 @@ func queryChanges(tx machine.Tx, _ machine.Ctx, _ string, raw json.RawMessage) (
 // changes lists the pending changes by id; ids are ULIDs, so the oldest first.
 func (s state) changes() ([]Change, error) {
 	out := []Change{}
-	err := each(s.tx, prefixChange, func(c *changeRecord) (bool, error) {
+	err := machine.EachRecord(s.tx, prefixChange, "", func(_ string, c *changeRecord) (bool, error) {
 		a, err := s.weigh(c)
 		out = append(out, Change{Change: c.Change, What: string(c.What), Subject: c.Subject, Operator: c.Operator,
 			Approvals: c.Approvals, Weight: a.Weight, Needed: a.Needed, ExpiresMS: c.Expires})

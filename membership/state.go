@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -105,48 +104,20 @@ type changeRecord struct {
 // state reads and writes the machine's records. Its errors are corruption.
 type state struct{ tx machine.Tx }
 
-func load[T any](tx machine.Tx, key string) (*T, error) {
-	raw, err := tx.Get([]byte(key))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	return damaged[T](key, raw)
-}
-
-func damaged[T any](key string, raw []byte) (*T, error) {
-	v := new(T)
-	if err := json.Unmarshal(raw, v); err != nil {
-		return nil, fmt.Errorf("membership: record %q is damaged: %w", key, err)
-	}
-	return v, nil
-}
-
-// each visits the records under a prefix in key order.
-func each[T any](tx machine.Tx, prefix string, visit func(*T) (bool, error)) error {
-	to := prefix[:len(prefix)-1] + "0" // the byte after '/'
-	return tx.Range([]byte(prefix), []byte(to), func(k, raw []byte) (bool, error) {
-		v, err := damaged[T](string(k), raw)
-		if err != nil {
-			return false, err
-		}
-		return visit(v)
-	})
-}
-
 func (s state) save(key string, v any) error { return s.tx.Put([]byte(key), canon.MustMarshal(v)) }
 
 func (s state) saveNode(n *Node) error { return s.save(prefixNode+n.Node, n) }
 
-func (s state) node(id string) (*Node, error) { return load[Node](s.tx, prefixNode+id) }
+func (s state) node(id string) (*Node, error) { return machine.Load[Node](s.tx, prefixNode+id) }
 
 func (s state) invitation(x string) (*invitationRecord, error) {
-	return load[invitationRecord](s.tx, prefixInvitation+x)
+	return machine.Load[invitationRecord](s.tx, prefixInvitation+x)
 }
 
 func (s state) saveInvitation(i *invitationRecord) error { return s.save(prefixInvitation+i.Key, i) }
 
 func (s state) change(id string) (*changeRecord, error) {
-	return load[changeRecord](s.tx, prefixChange+id)
+	return machine.Load[changeRecord](s.tx, prefixChange+id)
 }
 
 func (s state) saveChange(c *changeRecord) error { return s.save(prefixChange+c.Change, c) }
@@ -177,7 +148,7 @@ func (s state) current() (*epochRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := load[epochRecord](s.tx, epochKey(n))
+	e, err := machine.Load[epochRecord](s.tx, epochKey(n))
 	if err == nil && e == nil {
 		err = fmt.Errorf("membership: epoch %d is missing", n)
 	}
@@ -192,8 +163,7 @@ func (s state) saveEpoch(e *epochRecord) error {
 }
 
 func (s state) keyTaken(k sign.PublicKey) (bool, error) {
-	raw, err := s.tx.Get([]byte(prefixKey + k.X()))
-	return raw != nil, err
+	return machine.Has(s.tx, prefixKey+k.X())
 }
 
 func (s state) takeKey(k sign.PublicKey) error { return s.tx.Put([]byte(prefixKey+k.X()), []byte{}) }

@@ -16,13 +16,7 @@ import (
 var schemas embed.FS
 
 // schemaOf returns the JSON Schema of a kind's body or a query's parameters.
-func schemaOf(name string) json.RawMessage {
-	text, err := schemas.ReadFile("schema/" + name + ".json")
-	if err != nil {
-		panic(err) // the binary lacks its own schema
-	}
-	return text
-}
+func schemaOf(name string) json.RawMessage { return machine.MustSchema(schemas, name) }
 
 // Register is the body of registry.register. [NewRegister] makes one.
 type Register struct {
@@ -101,38 +95,25 @@ func ValidID(id string) bool { return idPattern.MatchString(id) }
 // body is a decoded body that can judge its own shape: nil or why not.
 type body interface{ shape() *machine.Refusal }
 
-// decode reads a body strictly and checks its shape: what the kind's schema
-// accepts, and nothing else.
-func decode[T body](raw json.RawMessage) (T, error) {
-	var b T
-	if err := canon.DecodeExact(raw, &b); err != nil {
-		return b, malformed("%v", err)
-	}
-	if r := b.shape(); r != nil {
-		return b, r
-	}
-	return b, nil
-}
+func decode[T body](raw json.RawMessage) (T, error) { return machine.DecodeExact(raw, T.shape) }
 
-func malformed(format string, args ...any) *machine.Refusal {
-	return machine.Refuse(machine.CodeMalformed, "send what the kind's schema describes", format, args...)
-}
+func params[T body](raw json.RawMessage) (T, error) { return machine.DecodeExactParams(raw, T.shape) }
 
 func (b Register) shape() *machine.Refusal {
 	switch {
 	case !ValidID(b.ID):
-		return malformed("id is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -")
+		return machine.Malformed("id is not 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -")
 	case b.Kind != machine.Agent && b.Kind != machine.Human:
-		return malformed("kind is neither agent nor human")
+		return machine.Malformed("kind is neither agent nor human")
 	case b.Name != "" && !validText(b.Name, 128):
-		return malformed("name is longer than 128 characters or holds a control character")
+		return machine.Malformed("name is longer than 128 characters or holds a control character")
 	}
 	return keyShape(b.JWK, b.Proof)
 }
 
 func (b Rotate) shape() *machine.Refusal {
 	if !ValidID(b.ID) {
-		return malformed("id is not the id of a principal")
+		return machine.Malformed("id is not the id of a principal")
 	}
 	return keyShape(b.JWK, b.Proof)
 }
@@ -140,11 +121,11 @@ func (b Rotate) shape() *machine.Refusal {
 func (b Revoke) shape() *machine.Refusal {
 	switch {
 	case !ValidID(b.ID):
-		return malformed("id is not the id of a principal")
+		return machine.Malformed("id is not the id of a principal")
 	case b.KID != "" && !kidPattern.MatchString(b.KID):
-		return malformed("kid is not an RFC 7638 thumbprint")
+		return machine.Malformed("kid is not an RFC 7638 thumbprint")
 	case !validText(b.Reason, 512):
-		return malformed("reason is empty, longer than 512 characters or holds a control character")
+		return machine.Malformed("reason is empty, longer than 512 characters or holds a control character")
 	}
 	return nil
 }
@@ -164,9 +145,9 @@ func (b Ungrant) shape() *machine.Refusal { return patternShape(b.Principal, b.P
 func patternShape(principal, pattern string) *machine.Refusal {
 	switch {
 	case !ValidID(principal):
-		return malformed("principal is not the id of a principal")
+		return machine.Malformed("principal is not the id of a principal")
 	case !ValidPattern(pattern):
-		return malformed(`pattern is not a domain, a domain with ".*", or "*"`)
+		return machine.Malformed(`pattern is not a domain, a domain with ".*", or "*"`)
 	}
 	return nil
 }
@@ -176,11 +157,11 @@ func patternShape(principal, pattern string) *machine.Refusal {
 func keyShape(jwk sign.JWK, proof string) *machine.Refusal {
 	switch {
 	case jwk.Kty != "OKP" || jwk.Crv != "Ed25519" || !kidPattern.MatchString(jwk.X):
-		return malformed("jwk is not an Ed25519 JWK: kty OKP, crv Ed25519, x of 43 base64url characters")
+		return machine.Malformed("jwk is not an Ed25519 JWK: kty OKP, crv Ed25519, x of 43 base64url characters")
 	case jwk.KID != "" && !kidPattern.MatchString(jwk.KID):
-		return malformed("jwk.kid is not an RFC 7638 thumbprint")
+		return machine.Malformed("jwk.kid is not an RFC 7638 thumbprint")
 	case !jwsPattern.MatchString(proof):
-		return malformed("proof is not a detached compact JWS (header..signature)")
+		return machine.Malformed("proof is not a detached compact JWS (header..signature)")
 	}
 	return nil
 }

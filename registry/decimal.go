@@ -68,11 +68,11 @@ func (d Decimal) shape(name string) *machine.Refusal {
 	n, err := exact.NewFromString(d.literal)
 	switch {
 	case err != nil:
-		return malformed("%s is missing", name)
+		return machine.Malformed("%s is missing", name)
 	case n.IsNegative() || n.Cmp(exact.NewFromInt(1)) > 0:
 		return machine.Refuse(machine.CodeOutOfRange, "write a decimal from 0 to 1", "%s is %s", name, d.literal)
 	case d.quoted && !unit.MatchString(d.literal):
-		return malformed("%s is not a decimal like 0.75 with at most 18 places", name)
+		return machine.Malformed("%s is not a decimal like 0.75 with at most 18 places", name)
 	}
 	return nil
 }

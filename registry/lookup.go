@@ -153,9 +153,8 @@ func Holders(tx machine.Tx, domain string) ([]string, error) {
 	seen := map[string]bool{}
 	var out []string
 	for _, pattern := range coverings(domain) {
-		prefix := prefixHolder + pattern
-		err := tx.Range([]byte(prefix+"\x00"), []byte(prefix+"\x01"), func(k, _ []byte) (bool, error) {
-			if id := string(k[len(prefix)+1:]); !seen[id] {
+		err := machine.Each(tx, prefixHolder+pattern+"\x00", "", func(id string, _ []byte) (bool, error) {
+			if !seen[id] {
 				seen[id] = true
 				out = append(out, id)
 			}

@@ -50,7 +50,7 @@ type getParams struct {
 
 func (p getParams) shape() *machine.Refusal {
 	if !ValidID(p.ID) {
-		return malformed("id is not the id of a principal")
+		return machine.Malformed("id is not the id of a principal")
 	}
 	return nil
 }
@@ -66,9 +66,9 @@ type listParams struct {
 func (p listParams) shape() *machine.Refusal {
 	switch {
 	case p.Kind != "" && p.Kind != machine.Agent && p.Kind != machine.Human && p.Kind != machine.Operator:
-		return malformed("kind is none of agent, human, operator")
+		return machine.Malformed("kind is none of agent, human, operator")
 	case p.Operator != "" && !ValidID(p.Operator):
-		return malformed("operator is not the id of a principal")
+		return machine.Malformed("operator is not the id of a principal")
 	}
 	return pageShape(p.Domain, p.After, p.Limit)
 }
@@ -82,7 +82,7 @@ type grantsParams struct {
 
 func (p grantsParams) shape() *machine.Refusal {
 	if p.Principal != "" && !ValidID(p.Principal) {
-		return malformed("principal is not the id of a principal")
+		return machine.Malformed("principal is not the id of a principal")
 	}
 	return pageShape(p.Domain, p.After, p.Limit)
 }
@@ -90,20 +90,13 @@ func (p grantsParams) shape() *machine.Refusal {
 func pageShape(domain, after string, limit int) *machine.Refusal {
 	switch {
 	case domain != "" && !ValidDomain(domain):
-		return malformed("domain is not 1 to 128 characters of A-Z a-z 0-9 . _ -")
+		return machine.Malformed("domain is not 1 to 128 characters of A-Z a-z 0-9 . _ -")
 	case after != "" && !ValidID(after):
-		return malformed("after is not the id of a principal")
+		return machine.Malformed("after is not the id of a principal")
 	case limit < 0 || limit > MaxLimit:
-		return malformed("limit is not 1 to 500")
+		return machine.Malformed("limit is not 1 to 500")
 	}
 	return nil
-}
-
-func params[T body](raw json.RawMessage) (T, error) {
-	if len(raw) == 0 {
-		raw = json.RawMessage(`{}`)
-	}
-	return decode[T](raw)
 }
 
 func get(tx machine.Tx, _ machine.Ctx, _ string, raw json.RawMessage) (any, error) {
@@ -196,17 +189,7 @@ func (s state) held(r *principalRecord, domain string) ([]machine.Grant, error) 
 // eachPrincipal visits principals after an id, ascending: all, or the holders of a domain.
 func (s state) eachPrincipal(domain, after string, visit func(*principalRecord) (bool, error)) error {
 	if domain == "" {
-		from := []byte(prefixPrincipal + after)
-		if after != "" {
-			from = append(from, 0)
-		}
-		return s.tx.Range(from, []byte("p0"), func(k, v []byte) (bool, error) {
-			var r principalRecord
-			if err := json.Unmarshal(v, &r); err != nil {
-				return false, fmt.Errorf("registry: record %q is damaged: %w", k, err)
-			}
-			return visit(&r)
-		})
+		return machine.EachRecord(s.tx, prefixPrincipal, after, func(_ string, r *principalRecord) (bool, error) { return visit(r) })
 	}
 	holders, err := Holders(s.tx, domain)
 	if err != nil {

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -65,32 +64,22 @@ type grantRecord struct {
 // state reads and writes the machine's records. Its errors are corruption.
 type state struct{ tx machine.Tx }
 
-func load[T any](tx machine.Tx, key string) (*T, error) {
-	raw, err := tx.Get([]byte(key))
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	v := new(T)
-	if err := json.Unmarshal(raw, v); err != nil {
-		return nil, fmt.Errorf("registry: record %q is damaged: %w", key, err)
-	}
-	return v, nil
-}
-
 func (s state) save(key string, v any) error { return s.tx.Put([]byte(key), canon.MustMarshal(v)) }
 
 func (s state) principal(id string) (*principalRecord, error) {
-	return load[principalRecord](s.tx, prefixPrincipal+id)
+	return machine.Load[principalRecord](s.tx, prefixPrincipal+id)
 }
 
 func (s state) savePrincipal(p *principalRecord) error { return s.save(prefixPrincipal+p.ID, p) }
 
-func (s state) key(kid string) (*keyRecord, error) { return load[keyRecord](s.tx, prefixKey+kid) }
+func (s state) key(kid string) (*keyRecord, error) {
+	return machine.Load[keyRecord](s.tx, prefixKey+kid)
+}
 
 func (s state) saveKey(kid string, k *keyRecord) error { return s.save(prefixKey+kid, k) }
 
 func (s state) grantOf(id, pattern string) (*grantRecord, error) {
-	return load[grantRecord](s.tx, prefixGrant+id+"\x00"+pattern)
+	return machine.Load[grantRecord](s.tx, prefixGrant+id+"\x00"+pattern)
 }
 
 func (s state) saveGrant(id, pattern string, g *grantRecord) error {
@@ -109,13 +98,8 @@ func (s state) dropGrant(id, pattern string) error {
 
 // eachGrant visits the grants of one principal, by pattern.
 func (s state) eachGrant(id string, visit func(pattern string, g grantRecord) (bool, error)) error {
-	prefix := prefixGrant + id + "\x00"
-	return s.tx.Range([]byte(prefix), []byte(prefixGrant+id+"\x01"), func(k, v []byte) (bool, error) {
-		var g grantRecord
-		if err := json.Unmarshal(v, &g); err != nil {
-			return false, fmt.Errorf("registry: record %q is damaged: %w", k, err)
-		}
-		return visit(string(k[len(prefix):]), g)
+	return machine.EachRecord(s.tx, prefixGrant+id+"\x00", "", func(pattern string, g *grantRecord) (bool, error) {
+		return visit(pattern, *g)
 	})
 }
 

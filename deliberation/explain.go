@@ -113,7 +113,7 @@ func Explain(r *Round, args []*Argument) (*Explanation, error) {
 		strength, _ := result.Of(id)
 		e.Ranking = append(e.Ranking, Strength{Position: id, Author: byID[id].Author, SigmaNano: strength.Nano})
 	}
-	e.Flip, e.PathFlip, err = flips(r, args, result, g)
+	e.Flip, e.PathFlip, err = flips(r, result, g)
 	return e, err
 }
 
@@ -145,11 +145,11 @@ const maxRivals = 8
 // that makes another position win, and the one that carries the gap across τ.
 // Strengths are linear in the weights under the fixed-point method where it
 // is stable; elsewhere there is no answer.
-func flips(r *Round, args []*Argument, result *semantics.Result, g *Graded) (winner, path *Flip, err error) {
+func flips(r *Round, result *semantics.Result, g *Graded) (winner, path *Flip, err error) {
 	if g.Second == "" || r.Method != string(semantics.FixedPoint) || !result.Status.Stable() {
 		return nil, nil, nil
 	}
-	t, err := transpose(args, result)
+	influence, err := result.Influence()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +159,7 @@ func flips(r *Round, args []*Argument, result *semantics.Result, g *Graded) (win
 			break
 		}
 		other, _ := result.Of(rival)
-		slopes, err := t.slopes(g.Winner, rival)
+		slopes, err := influence.On(g.Winner, rival)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -179,53 +179,6 @@ func flips(r *Round, args []*Argument, result *semantics.Result, g *Graded) (win
 		}
 	}
 	return winner, path, nil
-}
-
-// transposed is the argument graph with every edge turned round: it carries a
-// difference of strengths back to the bases it comes from.
-type transposed struct {
-	net   *semantics.Network
-	index map[string]int
-	opt   semantics.Options
-}
-
-func transpose(args []*Argument, result *semantics.Result) (*transposed, error) {
-	t := &transposed{index: map[string]int{}, opt: semantics.Options{GammaPlus: result.GammaPlus, GammaMinus: result.GammaMinus, Budget: Budget}}
-	for i, a := range result.Arguments {
-		t.index[a.ID] = i
-	}
-	var attacks, supports []semantics.Link
-	add := func(from, to string, rel Relation) {
-		l := semantics.Link{From: int32(t.index[to]), To: int32(t.index[from])}
-		if rel == Attack {
-			attacks = append(attacks, l)
-		} else {
-			supports = append(supports, l)
-		}
-	}
-	for _, a := range args {
-		if a.Target != "" {
-			add(a.ID, a.Target, a.relation())
-		}
-		for _, ref := range a.Refs {
-			add(a.ID, ref.To, ref.Relation)
-		}
-	}
-	var err error
-	t.net, err = semantics.NewNetwork(len(result.Arguments), attacks, supports)
-	return t, err
-}
-
-// slopes is, for every argument, by how much the gap between two positions
-// grows per unit of its base strength.
-func (t *transposed) slopes(winner, rival string) ([]float64, error) {
-	base := make([]float64, len(t.index))
-	base[t.index[winner]], base[t.index[rival]] = 1, -1
-	sol, err := t.net.Solve(base, t.opt)
-	if err != nil {
-		return nil, err
-	}
-	return sol.Sigma, nil
 }
 
 // smallest is the smallest change of one weight that moves the gap by need; nil when none can.

@@ -156,29 +156,15 @@ func (s *search) linear(order []int32) (Turn, error) {
 
 // slopes is, per position, the derivative of its strength by every base strength.
 func (s *search) slopes() ([][]float64, error) {
-	n := len(s.r.Arguments)
-	var attacks, supports []Link
-	for v := range int32(n) {
-		for _, u := range s.r.graph.net.Supporters(v) {
-			supports = append(supports, Link{v, u})
-		}
-		for _, u := range s.r.graph.net.Attackers(v) {
-			attacks = append(attacks, Link{v, u})
-		}
-	}
-	transposed, err := NewNetwork(n, attacks, supports)
+	influence, err := s.r.Influence()
 	if err != nil {
 		return nil, err
 	}
 	out := make([][]float64, len(s.positions))
 	for i, p := range s.positions {
-		unit := make([]float64, n)
-		unit[s.r.graph.index[p.ID]] = 1
-		sol, err := transposed.Solve(unit, s.r.options)
-		if err != nil {
+		if out[i], err = influence.On(p.ID, ""); err != nil {
 			return nil, err
 		}
-		out[i] = sol.Sigma
 		s.solves--
 	}
 	return out, nil

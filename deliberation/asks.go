@@ -61,14 +61,14 @@ func (m *Machine) Asks(tx machine.Tx, ctx machine.Ctx, principal string) ([]mach
 func (b book) roundsOf(principal string, ctx machine.Ctx) ([]string, error) {
 	var ids []string
 	add := func(rest string, _ []byte) (bool, error) { ids = append(ids, rest); return true, nil }
-	if err := b.each(key('o', principal, "\x00"), add); err != nil {
+	if err := machine.Each(b.Tx, key('o', principal, "\x00"), "", add); err != nil {
 		return nil, err
 	}
 	p, ok, err := ctx.World.Principal(principal)
 	if err != nil || !ok || p.Kind != machine.Operator {
 		return ids, err
 	}
-	return ids, b.each(key('w'), add)
+	return ids, machine.Each(b.Tx, key('w'), "", add)
 }
 
 func (s *step) asks(principal string) ([]machine.Ask, error) {

@@ -81,7 +81,7 @@ type FrozenRound struct {
 // checkpoint of the freeze.
 func Frozen(tx machine.Tx) ([]FrozenRound, error) {
 	var out []FrozenRound
-	err := eachAs(book{tx}, key('f'), func(_ string, f *FrozenRound) error { out = append(out, *f); return nil })
+	err := machine.EachRecord(tx, key('f'), "", func(_ string, f *FrozenRound) (bool, error) { out = append(out, *f); return true, nil })
 	return out, err
 }
 

@@ -2,7 +2,6 @@ package deliberation
 
 import (
 	"embed"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -16,13 +15,7 @@ const Name = "deliberatic"
 //go:embed schema/*.json
 var schemas embed.FS
 
-func schema(name string) json.RawMessage {
-	raw, err := schemas.ReadFile("schema/" + name + ".json")
-	if err != nil {
-		panic(err) // the build lacks a file it was made with
-	}
-	return raw
-}
+func schema(name string) json.RawMessage { return machine.MustSchema(schemas, name) }
 
 // Machine is the round as a replicated machine. It holds no state of its own.
 type Machine struct {
@@ -81,29 +74,12 @@ func (m *Machine) Apply(tx machine.Tx, ctx machine.Ctx, v machine.Verified) (any
 }
 
 // Next implements machine.Machine.
-func (m *Machine) Next(tx machine.Tx) (Stamp, bool, error) {
-	at, found := Stamp(0), false
-	err := book{tx}.each(key('t'), func(rest string, _ []byte) (bool, error) {
-		if len(rest) != 8+idSize {
-			return false, fmt.Errorf("deliberation: deadline key %q", rest)
-		}
-		at, found = Stamp(binary.BigEndian.Uint64([]byte(rest))), true
-		return false, nil
-	})
-	return at, found, err
-}
+func (m *Machine) Next(tx machine.Tx) (Stamp, bool, error) { return deadlines.First(tx) }
 
 // Due implements machine.Machine: it ends the phases whose windows are over,
 // earliest first, and acts in place of silent moderators (§3.3).
 func (m *Machine) Due(tx machine.Tx, ctx machine.Ctx) ([]machine.Event, error) {
-	var rounds []string
-	err := tx.Range(key('t'), deadlineKey(ctx.Now+1, ""), func(k, _ []byte) (bool, error) {
-		if len(k) != 1+8+idSize {
-			return false, fmt.Errorf("deliberation: deadline key %q", k)
-		}
-		rounds = append(rounds, string(k[9:]))
-		return true, nil
-	})
+	rounds, err := deadlines.Before(tx, ctx.Now+1)
 	var events []machine.Event
 	for _, id := range rounds {
 		if err != nil {

@@ -153,17 +153,13 @@ func listRounds(s *step, _ string, p ListParams) (any, error) {
 	if p.Limit == 0 {
 		p.Limit = 100
 	}
-	from := key('d')
-	if p.After != "" {
-		from = after(key('d', p.After))
-	}
 	out := List{Rounds: []Listed{}}
-	err := s.Range(from, after(key('d')), func(k, raw []byte) (bool, error) {
+	err := machine.EachRecord(s.Tx, key('d'), p.After, func(_ string, r *Round) (bool, error) {
 		if len(out.Rounds) == p.Limit {
 			out.Next = out.Rounds[p.Limit-1].Round
 			return false, nil
 		}
-		l, err := s.listed(raw)
+		l, err := s.listed(r)
 		if err == nil && (p.Phase == "" || p.Phase == l.Phase) && (p.Domain == "" || p.Domain == l.Domain) {
 			out.Rounds = append(out.Rounds, l)
 		}
@@ -172,11 +168,7 @@ func listRounds(s *step, _ string, p ListParams) (any, error) {
 	return out, err
 }
 
-func (s *step) listed(raw []byte) (Listed, error) {
-	var r Round
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return Listed{}, err
-	}
+func (s *step) listed(r *Round) (Listed, error) {
 	var st State
 	if _, err := s.load(key('s', r.ID), &st); err != nil {
 		return Listed{}, err

@@ -84,12 +84,12 @@ func (s *step) grow(m *Member, n int) error {
 func (s *step) store() error {
 	if s.armed != s.state.Deadline {
 		if s.armed != 0 {
-			if err := s.Delete(deadlineKey(s.armed, s.round.ID)); err != nil {
+			if err := s.Delete(deadlines.Key(s.armed, s.round.ID)); err != nil {
 				return err
 			}
 		}
 		if s.state.Deadline != 0 {
-			if err := s.Put(deadlineKey(s.state.Deadline, s.round.ID), []byte{1}); err != nil {
+			if err := s.Put(deadlines.Key(s.state.Deadline, s.round.ID), []byte{1}); err != nil {
 				return err
 			}
 		}

@@ -1,8 +1,6 @@
 package deliberation
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 
 	"github.com/deliberd/deliberd/machine"
@@ -29,6 +27,8 @@ import (
 //	r<agent>\x00<domain>                 domain Rating
 const idSize = 26
 
+const deadlines = machine.Schedule("t")
+
 func key(prefix byte, parts ...string) []byte {
 	k := []byte{prefix}
 	for _, p := range parts {
@@ -37,68 +37,18 @@ func key(prefix byte, parts ...string) []byte {
 	return k
 }
 
-func deadlineKey(at Stamp, round string) []byte {
-	return append(binary.BigEndian.AppendUint64([]byte{'t'}, uint64(at)), round...)
-}
-
-// after is the least key above every key that starts with prefix.
-func after(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-	return nil
-}
-
 // book is a Tx with records instead of bytes.
 type book struct{ machine.Tx }
 
 // load fills v from a key; false when the key is absent.
-func (b book) load(k []byte, v any) (bool, error) {
-	raw, err := b.Get(k)
-	if err != nil || raw == nil {
-		return false, err
-	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		return false, fmt.Errorf("deliberation: key %q holds no %T: %w", k, v, err)
-	}
-	return true, nil
-}
+func (b book) load(k []byte, v any) (bool, error) { return machine.Read(b.Tx, k, v) }
 
-// save writes a record. encoding/json writes struct fields in order and map
-// keys sorted, so all nodes store the same bytes.
-func (b book) save(k []byte, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("deliberation: encode %T: %w", v, err)
-	}
-	return b.Put(k, raw)
-}
+func (b book) save(k []byte, v any) error { return machine.Save(b.Tx, k, v) }
 
 // text reads a key that holds an id.
 func (b book) text(k []byte) (string, error) {
 	raw, err := b.Get(k)
 	return string(raw), err
-}
-
-// each visits the keys that start with prefix, with the rest of each key.
-func (b book) each(prefix []byte, f func(rest string, v []byte) (bool, error)) error {
-	return b.Range(prefix, after(prefix), func(k, v []byte) (bool, error) {
-		return f(string(k[len(prefix):]), v)
-	})
-}
-
-// eachAs visits decoded records.
-func eachAs[T any](b book, prefix []byte, f func(rest string, v *T) error) error {
-	return b.each(prefix, func(rest string, raw []byte) (bool, error) {
-		v := new(T)
-		if err := json.Unmarshal(raw, v); err != nil {
-			return false, fmt.Errorf("deliberation: key %q%q holds no %T: %w", prefix, rest, *v, err)
-		}
-		return true, f(rest, v)
-	})
 }
 
 func (b book) round(id string) (*Round, *State, error) {
@@ -130,7 +80,7 @@ func (b book) saveMember(round string, m *Member) error {
 // members lists the participants that have acted, ascending by id.
 func (b book) members(round string) ([]*Member, error) {
 	var out []*Member
-	err := eachAs(b, key('m', round), func(_ string, m *Member) error { out = append(out, m); return nil })
+	err := machine.EachRecord(b.Tx, key('m', round), "", func(_ string, m *Member) (bool, error) { out = append(out, m); return true, nil })
 	return out, err
 }
 
@@ -138,18 +88,13 @@ func (b book) argument(round, id string) (*Argument, error) {
 	if len(id) != idSize {
 		return nil, nil
 	}
-	a := &Argument{}
-	ok, err := b.load(key('a', round, id), a)
-	if !ok {
-		return nil, err
-	}
-	return a, err
+	return machine.Load[Argument](b.Tx, key('a', round, id))
 }
 
 // arguments lists a round's arguments, ascending by id.
 func (b book) arguments(round string) ([]*Argument, error) {
 	var out []*Argument
-	err := eachAs(b, key('a', round), func(_ string, a *Argument) error { out = append(out, a); return nil })
+	err := machine.EachRecord(b.Tx, key('a', round), "", func(_ string, a *Argument) (bool, error) { out = append(out, a); return true, nil })
 	return out, err
 }
 
@@ -160,10 +105,5 @@ func (b book) content(round, id string) (*Content, error) {
 }
 
 func (b book) verdict(round string) (*Verdict, error) {
-	v := &Verdict{}
-	ok, err := b.load(key('v', round), v)
-	if !ok {
-		return nil, err
-	}
-	return v, err
+	return machine.Load[Verdict](b.Tx, key('v', round))
 }

@@ -99,7 +99,7 @@ func (r *run) accepts(p *Prepared) string {
 
 func (r *run) refuseAll(p *Prepared, code string) {
 	for _, it := range p.items {
-		r.answers = append(r.answers, Answer{ActionID: it.action.ID, Seq: r.head.Seq, Stamp: r.head.Stamp,
+		r.answers = append(r.answers, Answer{ActionID: it.action().ID, Seq: r.head.Seq, Stamp: r.head.Stamp,
 			Refusal: machine.Refuse(code, "send it again", "the entry that carried the action was not accepted")})
 	}
 }
@@ -109,11 +109,11 @@ func (r *run) entry(p *Prepared) error {
 		return err
 	}
 	for i := range p.items {
-		answer, err := r.action(&p.items[i], p.entry.Actions[i])
+		answer, err := r.action(&p.items[i])
 		if err != nil {
 			return fmt.Errorf("action %d of entry %d: %w", i, r.head.Seq, err)
 		}
-		answer.ActionID = p.items[i].action.ID
+		answer.ActionID = p.items[i].action().ID
 		if answer.Seq == 0 {
 			answer.Seq, answer.Stamp = r.head.Seq, r.head.Stamp
 		}
@@ -159,11 +159,11 @@ func (r *run) due() error {
 
 // action decides one action: who sent it, whether it was seen before, and
 // what its machine says. Its writes reach the entry only if it is accepted.
-func (r *run) action(it *prepared, text []byte) (Answer, error) {
+func (r *run) action(it *prepared) (Answer, error) {
 	if it.err != nil {
 		return Answer{Refusal: machine.Refuse(machine.CodeMalformed, "see the action format", "not a signed action: %v", it.err)}, nil
 	}
-	h, refusal, err := r.admit(it, text)
+	h, refusal, err := r.admit(it)
 	if err != nil || refusal != nil {
 		return Answer{Refusal: refusal}, err
 	}
@@ -171,15 +171,15 @@ func (r *run) action(it *prepared, text []byte) (Answer, error) {
 	if answer, seen, err := earlier(r.top, v); err != nil || seen {
 		return answer, err
 	}
-	if refusal := r.f.inWindow(it.action.ID, r.head.Stamp); refusal != nil {
+	if refusal := r.f.inWindow(it.action().ID, r.head.Stamp); refusal != nil {
 		return Answer{Refusal: refusal}, nil
 	}
 	return r.decide(h, v)
 }
 
 // admit authenticates an action and checks that its sender may send its kind.
-func (r *run) admit(it *prepared, text []byte) (handler, *machine.Refusal, error) {
-	a, w := it.action, world{r.f, r.top}
+func (r *run) admit(it *prepared) (handler, *machine.Refusal, error) {
+	a, w := it.action(), world{r.f, r.top}
 	if a.Cluster != r.head.Genesis {
 		return handler{}, machine.Refuse(machine.CodeWrongCluster, "name this cluster's genesis hash", "the action is for cluster %.12s…", a.Cluster), nil
 	}
@@ -189,7 +189,7 @@ func (r *run) admit(it *prepared, text []byte) (handler, *machine.Refusal, error
 	}
 	if it.verified == nil && it.sigErr == nil {
 		it.key = key
-		it.check(r.f, text)
+		it.check(r.f)
 	}
 	if it.sigErr != nil {
 		return handler{}, machine.Refuse(machine.CodeBadSignature, "sign the canonical JSON of the action without sig", "%v", it.sigErr), nil

@@ -26,9 +26,9 @@ type Config struct {
 	DirectoryName  string
 	Membership     Membership
 	MembershipName string
-	// Verify checks one action; nil means [sign.Verify]. A node passes one
-	// that remembers what its own door has checked already.
-	Verify func(text []byte, key sign.PublicKey) (sign.Verified, error)
+	// Verify checks one action; nil means [sign.Unverified.Verify]. A node
+	// passes one that remembers what its own door has checked already.
+	Verify func(sign.Unverified, sign.PublicKey) (sign.Verified, error)
 }
 
 // FSM applies entries. It holds no state of its own: everything is in the Tx.
@@ -40,7 +40,7 @@ type FSM struct {
 	directory                    Directory
 	membership                   Membership
 	registryName, membershipName string
-	verify                       func([]byte, sign.PublicKey) (sign.Verified, error)
+	verify                       func(sign.Unverified, sign.PublicKey) (sign.Verified, error)
 	window, future               machine.Stamp
 	dumpEvery                    uint64
 }
@@ -63,7 +63,7 @@ func New(c Config) (*FSM, error) {
 		verify: c.Verify, window: DefaultParams.IDWindow, future: DefaultParams.IDFuture, dumpEvery: DefaultParams.DumpEvery,
 	}
 	if f.verify == nil {
-		f.verify = sign.Verify
+		f.verify = sign.Unverified.Verify
 	}
 	for i, m := range c.Machines {
 		if _, dup := f.byName[m.Name()]; dup {

@@ -17,7 +17,7 @@ type Prepared struct {
 // checked under kid holds whatever the state says later; whether the actor
 // still holds that key is decided in Apply.
 type prepared struct {
-	action   sign.Action
+	read     sign.Unverified
 	err      error // of decoding
 	key      sign.PublicKey
 	verified *machine.Verified
@@ -33,7 +33,7 @@ func Decode(raw []byte) *Prepared {
 	}
 	p.items = make([]prepared, len(p.entry.Actions))
 	for i, text := range p.entry.Actions {
-		p.items[i].action, p.items[i].err = sign.Decode(text)
+		p.items[i].read, p.items[i].err = sign.Read(text)
 	}
 	return p
 }
@@ -50,7 +50,8 @@ func (f *FSM) FindKeys(tx machine.Tx, p *Prepared) error {
 		if it.err != nil {
 			continue
 		}
-		key, _, err := w.key(it.action.Actor, it.action.KID)
+		a := it.action()
+		key, _, err := w.key(a.Actor, a.KID)
 		if err != nil {
 			return err
 		}
@@ -64,12 +65,15 @@ func (f *FSM) FindKeys(tx machine.Tx, p *Prepared) error {
 func (f *FSM) Verify(p *Prepared, i int) {
 	it := &p.items[i]
 	if it.err == nil && !it.key.IsZero() {
-		it.check(f, p.entry.Actions[i])
+		it.check(f)
 	}
 }
 
-func (it *prepared) check(f *FSM, text []byte) {
-	v, err := f.verify(text, it.key)
+// action is what the action says; of one that could not be read what there is.
+func (it *prepared) action() sign.Action { return it.read.Action() }
+
+func (it *prepared) check(f *FSM) {
+	v, err := f.verify(it.read, it.key)
 	if err != nil {
 		it.sigErr = err
 		return

@@ -21,11 +21,11 @@ var _ api.Backend = (*Node)(nil)
 // refuse for its signature or sender, then orders the action and waits until
 // this node has applied it.
 func (n *Node) Submit(ctx context.Context, action []byte) (api.Answer, error) {
-	text, a, err := wellFormed(action)
+	text, u, err := wellFormed(action)
 	if err != nil {
 		return api.Answer{}, err
 	}
-	if err := n.authentic(ctx, text, a); err != nil {
+	if err := n.authentic(ctx, u); err != nil {
 		return api.Answer{}, err
 	}
 	return n.order(ctx, text)
@@ -47,12 +47,13 @@ func (n *Node) order(ctx context.Context, text []byte) (api.Answer, error) {
 	return api.Answer{Seq: answer.Seq, StampMS: answer.Stamp, ActionID: answer.ActionID, Result: answer.Result, Finality: api.Ordered}, nil
 }
 
-func wellFormed(action []byte) ([]byte, sign.Action, error) {
-	a, err := sign.Decode(action)
+// wellFormed reads an action in any spelling and gives it its canonical one.
+func wellFormed(action []byte) ([]byte, sign.Unverified, error) {
+	text, err := canon.Canonicalize(action)
 	if err == nil {
-		var text []byte
-		if text, err = canon.Canonicalize(action); err == nil {
-			return text, a, nil
+		var u sign.Unverified
+		if u, err = sign.Read(text); err == nil {
+			return text, u, nil
 		}
 	}
 	code := machine.CodeMalformed
@@ -60,12 +61,13 @@ func wellFormed(action []byte) ([]byte, sign.Action, error) {
 	if errors.As(err, &bad) {
 		code = string(bad.Code)
 	}
-	return nil, a, machine.Refuse(code, "send the action as it was signed: {actor, body, cluster, id, kid, kind, sig, v}", "not a signed action: %v", err)
+	return nil, sign.Unverified{}, machine.Refuse(code, "send the action as it was signed: {actor, body, cluster, id, kid, kind, sig, v}", "not a signed action: %v", err)
 }
 
 // authentic checks the signature. An actor or key that this node does not
 // know may have been registered a moment ago: it looks again after catching up.
-func (n *Node) authentic(ctx context.Context, text []byte, a sign.Action) error {
+func (n *Node) authentic(ctx context.Context, u sign.Unverified) error {
+	a := u.Action()
 	if a.Cluster != n.cluster {
 		return machine.Refuse(machine.CodeWrongCluster, "sign for this cluster's id", "the action is for cluster %.12s…, this is %.12s…", a.Cluster, n.cluster)
 	}
@@ -79,7 +81,7 @@ func (n *Node) authentic(ctx context.Context, text []byte, a sign.Action) error 
 	if err != nil {
 		return err
 	}
-	if _, err := n.verifier.verify(text, key); err != nil {
+	if _, err := n.verifier.verify(u, key); err != nil {
 		return machine.Refuse(machine.CodeBadSignature, "sign the canonical JSON of the action without sig", "%v", err)
 	}
 	return nil

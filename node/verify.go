@@ -1,8 +1,6 @@
 package node
 
 import (
-	"crypto/sha256"
-
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/deliberd/deliberd/internal/sign"
@@ -15,23 +13,26 @@ const verifiedKept = 16384
 // verifier checks signatures once per node. A kid is the hash of its key, so
 // what was checked under a kid stays checked.
 type verifier struct {
-	seen *lru.Cache[[32]byte, sign.Verified]
+	seen *lru.Cache[checked, sign.Verified]
+}
+
+// checked names an action's text and the key it was checked under.
+type checked struct {
+	text [32]byte
+	kid  string
 }
 
 func newVerifier() (*verifier, error) {
-	seen, err := lru.New[[32]byte, sign.Verified](verifiedKept)
+	seen, err := lru.New[checked, sign.Verified](verifiedKept)
 	return &verifier{seen}, err
 }
 
-func (v *verifier) verify(text []byte, key sign.PublicKey) (sign.Verified, error) {
-	h := sha256.New()
-	h.Write([]byte(key.KID()))
-	h.Write(text)
-	id := [32]byte(h.Sum(nil))
+func (v *verifier) verify(u sign.Unverified, key sign.PublicKey) (sign.Verified, error) {
+	id := checked{u.Hash(), key.KID()}
 	if got, ok := v.seen.Get(id); ok {
 		return got, nil
 	}
-	got, err := sign.Verify(text, key)
+	got, err := u.Verify(key)
 	if err == nil {
 		v.seen.Add(id, got)
 	}

@@ -111,7 +111,7 @@ func Key(tx machine.Tx, actor, kid string) (sign.PublicKey, KeyStatus, error) {
 	if k == nil || k.Principal != actor {
 		return sign.PublicKey{}, KeyUnknown, nil
 	}
-	key, err := sign.ParseX(k.X)
+	key, err := sign.StoredKey(k.X, kid)
 	if err != nil {
 		return sign.PublicKey{}, "", fmt.Errorf("registry: key %s is damaged: %w", kid, err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // New assembles the state machine. verify checks one signed action; nil means
 // the plain check.
-func New(verify func([]byte, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
+func New(verify func(sign.Unverified, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
 	return fsm.New(fsm.Config{
 		Machines:       []machine.Machine{membership.New(), registry.New(), acp.New(), agora.New(), deliberation.New()},
 		Directory:      directory{},

@@ -1,7 +1,6 @@
 package sign
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -69,11 +68,61 @@ func Decode(raw []byte) (Action, error) {
 	if err := canon.CheckIntegers(raw); err != nil {
 		return Action{}, err
 	}
+	return decode(raw)
+}
+
+func decode(checked []byte) (Action, error) {
 	var a Action
-	if err := canon.DecodeChecked(raw, &a); err != nil {
+	if err := canon.DecodeChecked(checked, &a); err != nil {
 		return Action{}, err
 	}
 	return a, a.check()
+}
+
+// Unverified is an action as it came: of the right shape, by whomever.
+type Unverified struct {
+	action Action
+	text   []byte
+	hash   [32]byte
+	wrong  error // why the text is not canonical
+}
+
+// Read is [Decode] for an action that will be verified. text must not change
+// afterwards. A text that is not canonical is read too; it verifies under no key.
+func Read(text []byte) (Unverified, error) {
+	wrong := canon.CheckCanonical(text)
+	if wrong != nil {
+		if err := canon.CheckIntegers(text); err != nil {
+			return Unverified{}, err
+		}
+	}
+	a, err := decode(text)
+	return Unverified{action: a, text: text, hash: sha256.Sum256(text), wrong: wrong}, err
+}
+
+// Action is what the action says.
+func (u Unverified) Action() Action { return u.action }
+
+// Hash is the SHA-256 of the text.
+func (u Unverified) Hash() [32]byte { return u.hash }
+
+// Verify checks the signature under key, which the caller has found to belong
+// to the actor. Errors are [*canon.Error] or [ErrBadSignature].
+func (u Unverified) Verify(key PublicKey) (Verified, error) {
+	if u.wrong != nil {
+		return Verified{}, u.wrong
+	}
+	if u.action.KID != key.kid {
+		return Verified{}, fmt.Errorf("%w: kid is %q, the key's is %q", ErrBadSignature, u.action.KID, key.kid)
+	}
+	payload, err := withoutSig(u.text, u.action.Sig)
+	if err != nil {
+		return Verified{}, err
+	}
+	if err := key.VerifyDetached(TypAction, payload, u.action.Sig); err != nil {
+		return Verified{}, err
+	}
+	return Verified{action: u.action, text: u.text, hash: u.hash}, nil
 }
 
 func (a Action) check() error {
@@ -96,7 +145,7 @@ func (a Action) check() error {
 }
 
 // Verified is an action whose signature has been checked under a key. Only
-// [Verify] makes one, so that unverified input cannot reach a machine.
+// [Unverified.Verify] makes one, so that unverified input cannot reach a machine.
 type Verified struct {
 	action Action
 	text   []byte
@@ -120,37 +169,27 @@ func Verify(text []byte, key PublicKey) (Verified, error) {
 	if err := canon.CheckCanonical(text); err != nil {
 		return Verified{}, err
 	}
-	var a Action
-	if err := canon.DecodeChecked(text, &a); err != nil {
-		return Verified{}, err
-	}
-	if err := a.check(); err != nil {
-		return Verified{}, err
-	}
-	if a.KID != key.kid {
-		return Verified{}, fmt.Errorf("%w: kid is %q, the key's is %q", ErrBadSignature, a.KID, key.kid)
-	}
-	payload, err := withoutSig(text, a.Sig)
+	u, err := Read(text)
 	if err != nil {
 		return Verified{}, err
 	}
-	if err := key.VerifyDetached(TypAction, payload, a.Sig); err != nil {
-		return Verified{}, err
-	}
-	return Verified{action: a, text: text, hash: sha256.Sum256(text)}, nil
+	return u.Verify(key)
 }
 
 // withoutSig cuts the member sig out of a canonical action. Members stand in
-// order, so it is the one before v, which is the last.
+// order, so it is the one before v, which is the last. A sig that would not
+// stand unescaped in the text is no signature.
 func withoutSig(text []byte, sig string) ([]byte, error) {
-	quoted, err := canon.Marshal(sig)
-	if err != nil {
-		return nil, err
+	const before, after = `"sig":"`, `",`
+	size := len(before) + len(sig) + len(after)
+	for at := len(text) - size; at >= 0; at-- {
+		if text[at] != '"' {
+			continue
+		}
+		member := text[at : at+size]
+		if string(member[:len(before)]) == before && string(member[len(before):size-len(after)]) == sig && string(member[size-len(after):]) == after {
+			return append(append(make([]byte, 0, len(text)-size), text[:at]...), text[at+size:]...), nil
+		}
 	}
-	member := append(append([]byte(`"sig":`), quoted...), ',')
-	at := bytes.LastIndex(text, member)
-	if at < 0 {
-		return nil, fmt.Errorf("%w: no sig", ErrMalformed)
-	}
-	return append(append(make([]byte, 0, len(text)-len(member)), text[:at]...), text[at+len(member):]...), nil
+	return nil, fmt.Errorf("%w: no sig", ErrMalformed)
 }

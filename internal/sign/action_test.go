@@ -172,6 +172,33 @@ func TestOnlyTheCanonicalTextOfAnActionVerifies(t *testing.T) {
 	}
 }
 
+func TestAnotherSpellingOfAnActionIsReadAndVerifiesUnderNoKey(t *testing.T) {
+	k := keyOf(t, "a")
+	text := signedText(t, k, map[string]any{"n": 1})
+	good, err := sign.Read([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := good.Verify(k.Public())
+	if err != nil || v.Hash() != good.Hash() || v.Hash() != canon.Hash([]byte(text)) || v.Action().ID != good.Action().ID || string(v.Text()) != text {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if _, err := good.Verify(keyOf(t, "b").Public()); !errors.Is(err, sign.ErrBadSignature) {
+		t.Fatal(err)
+	}
+	spaced, err := sign.Read([]byte(" " + text))
+	if err != nil || spaced.Action().ID != good.Action().ID {
+		t.Fatal(err)
+	}
+	var refused *canon.Error
+	if _, err := spaced.Verify(k.Public()); !errors.As(err, &refused) || refused.Code != canon.NotCanonical {
+		t.Fatal(err)
+	}
+	if _, err := sign.Read([]byte(text[1:])); !errors.As(err, &refused) {
+		t.Fatal(err)
+	}
+}
+
 func TestABodyThatIsNoObjectIsNotAccepted(t *testing.T) {
 	k := keyOf(t, "a")
 	for _, body := range []any{1, "x", []int{1}, nil} {

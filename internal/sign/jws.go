@@ -53,7 +53,7 @@ func (k Key) Detached(typ string, payload []byte) (string, error) {
 // non-canonical last base64 character, so the header is read here and the
 // signature checked with the one rule of this package.
 func (k PublicKey) VerifyDetached(typ string, payload []byte, jws string) error {
-	head, sig, err := splitDetached(jws)
+	head, sig, err := k.split(typ, jws)
 	if err != nil {
 		return err
 	}
@@ -70,6 +70,21 @@ func (k PublicKey) VerifyDetached(typ string, payload []byte, jws string) error 
 		return fmt.Errorf("%w: it does not verify", ErrBadSignature)
 	}
 	return nil
+}
+
+// split is splitDetached that recognises the one header it expects.
+func (k PublicKey) split(typ, jws string) (protected, []byte, error) {
+	want := header{Alg: "EdDSA", KID: k.kid, Typ: typ}
+	text := append(append(append(append(make([]byte, 0, 128), `{"alg":"EdDSA","kid":"`...), k.kid...), `","typ":"`...), typ...)
+	encoded := base64.RawURLEncoding.AppendEncode(make([]byte, 0, 192), append(text, `"}`...))
+	rest, same := strings.CutPrefix(jws, string(encoded))
+	if same {
+		if last, ok := strings.CutPrefix(rest, ".."); ok {
+			sig, err := signature(last)
+			return protected{string(encoded), want}, sig, err
+		}
+	}
+	return splitDetached(jws)
 }
 
 type protected struct {
@@ -93,11 +108,16 @@ func splitDetached(jws string) (protected, []byte, error) {
 	if h.Alg != "EdDSA" {
 		return protected{}, nil, fmt.Errorf("%w: alg is %q, expected EdDSA", ErrBadSignature, h.Alg)
 	}
-	sig, err := strictBase64(parts[2])
+	sig, err := signature(parts[2])
+	return protected{parts[0], h}, sig, err
+}
+
+func signature(encoded string) ([]byte, error) {
+	sig, err := strictBase64(encoded)
 	if err != nil || len(sig) != ed25519.SignatureSize {
-		return protected{}, nil, fmt.Errorf("%w: the signature is not 64 bytes of strict base64url", ErrBadSignature)
+		return nil, fmt.Errorf("%w: the signature is not 64 bytes of strict base64url", ErrBadSignature)
 	}
-	return protected{parts[0], h}, sig, nil
+	return sig, nil
 }
 
 // HeaderKID reads the kid that a detached JWS claims, unverified: to look up

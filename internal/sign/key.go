@@ -70,6 +70,17 @@ func NewPublicKey(raw []byte) (PublicKey, error) {
 	return k, nil
 }
 
+// StoredKey is the key that a record holds under its kid: x was checked by
+// [NewPublicKey] when the record was made, and since kid is the hash of x, a
+// damaged record errs with [ErrBadKey]. It costs a hash, no arithmetic.
+func StoredKey(x, kid string) (PublicKey, error) {
+	raw, err := strictBase64(x)
+	if err != nil || len(raw) != ed25519.PublicKeySize || Thumbprint(x) != kid {
+		return PublicKey{}, fmt.Errorf("%w: the stored key is not the one that kid %q names", ErrBadKey, kid)
+	}
+	return PublicKey{raw: [ed25519.PublicKeySize]byte(raw), kid: kid}, nil
+}
+
 // Thumbprint is the RFC 7638 thumbprint of the Ed25519 JWK with this x.
 func Thumbprint(x string) string {
 	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))

@@ -116,6 +116,19 @@ func TestAJWKIsReadInOneShapeOnly(t *testing.T) {
 	}
 }
 
+func TestAStoredKeyIsTheOneItsKidNames(t *testing.T) {
+	k, other := keyOf(t, "a").Public(), keyOf(t, "b").Public()
+	got, err := sign.StoredKey(k.X(), k.KID())
+	if err != nil || got != k {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for name, x := range map[string]string{"another key": other.X(), "padded": k.X() + "=", "cut": k.X()[:42], "empty": "", "no base64": strings.Repeat("!", 43)} {
+		if _, err := sign.StoredKey(x, k.KID()); !errors.Is(err, sign.ErrBadKey) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAKeyFileHoldsOneKey(t *testing.T) {
 	k := keyOf(t, "a")
 	text, err := json.Marshal(k)

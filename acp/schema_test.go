@@ -6,10 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/deliberd/deliberd/acp"
-	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/machine/machinetest"
 )
 
 // decoders are what every kind's body goes through, with its schema's name.
@@ -19,25 +17,6 @@ var decoders = map[string]func(json.RawMessage) error{
 	"escalate":  func(b json.RawMessage) error { _, err := acp.DecodeEscalate(b); return err },
 	"resolve":   func(b json.RawMessage) error { _, err := acp.DecodeResolve(b); return err },
 	"configure": func(b json.RawMessage) error { _, err := acp.DecodeConfigure(b); return err },
-}
-
-func bodySchema(t testing.TB, name string) *jsonschema.Schema {
-	t.Helper()
-	c := newCompiler(t, true, name)
-	s, err := c.Compile("https://deliberd.org/schema/acp/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func validate(t testing.TB, s *jsonschema.Schema, text []byte) error {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Validate(v)
 }
 
 func TestSchemaAndDecodeAgreeOnBodies(t *testing.T) {
@@ -108,15 +87,11 @@ func TestSchemaAndDecodeAgreeOnBodies(t *testing.T) {
 			`{"hypotheses":""}`:                          false,
 		},
 	} {
-		schema := bodySchema(t, name)
-		for text, want := range cases {
-			if err := validate(t, schema, []byte(text)); (err == nil) != want {
-				t.Errorf("%s schema on %.200s: %v", name, text, err)
-			}
-			if err := decoders[name](json.RawMessage(text)); (err == nil) != want {
-				t.Errorf("%s Decode of %.200s: %v", name, text, err)
-			}
+		schema, err := acp.Schema(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Run(name, func(t *testing.T) { machinetest.Cases(t, schema, decoders[name], cases) })
 	}
 }
 
@@ -136,27 +111,11 @@ func TestBodiesEncodeToWhatDecodes(t *testing.T) {
 }
 
 func FuzzBodies(f *testing.F) {
-	schemas := map[string]*jsonschema.Schema{}
-	for name := range decoders {
-		schemas[name] = bodySchema(f, name)
-	}
 	f.Add(`{"domain":"d","expires_at":"2035-01-15T10:00:00Z","payload":{},"quorum_policy":{"threshold":0.5,"type":"weighted"},"type":"proposal"}`)
 	f.Add(`{"confidence":0.5,"domain_authority":1,"proposal_id":"01HXYZ0000000000000000ABCD","response_type":"endorse"}`)
 	f.Add(`{"escalate":[{"domain":"risk.*","policy":"p"}],"hypotheses":"respond"}`)
 	f.Add(`{"note":"n","outcome":"approved","proposal_id":"01HXYZ0000000000000000ABCD","policy":"p"}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		text, err := canon.Canonicalize([]byte(body))
-		if err != nil {
-			return
-		}
-		for name, decode := range decoders {
-			if decode(text) == nil {
-				if err := validate(t, schemas[name], text); err != nil {
-					t.Fatalf("%s takes what its schema refuses: %s: %v", name, text, err)
-				}
-			}
-		}
-	})
+	machinetest.FuzzDecoders(f, acp.Schema, decoders)
 }
 
 func FuzzWire(f *testing.F) {
@@ -174,7 +133,7 @@ func FuzzWire(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if err := validate(t, pair[1], []byte(text)); err != nil {
+			if err := machinetest.Valid(t, pair[1], []byte(text)); err != nil {
 				t.Fatalf("%s takes what Appendix B refuses: %s: %v", kind, text, err)
 			}
 			twice, err := recode(kind, again)

@@ -1,15 +1,13 @@
 package agora_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/deliberd/deliberd/agora"
 	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/machine/machinetest"
 )
 
 // decoders are what every kind's body goes through, with its schema's name.
@@ -18,39 +16,6 @@ var decoders = map[string]func(json.RawMessage) error{
 	"vote":     func(b json.RawMessage) error { _, err := agora.DecodeVote(b); return err },
 	"veto":     func(b json.RawMessage) error { _, err := agora.DecodeVeto(b); return err },
 	"evaluate": func(b json.RawMessage) error { _, err := agora.DecodeEvaluate(b); return err },
-}
-
-func bodySchema(t testing.TB, name string) *jsonschema.Schema {
-	t.Helper()
-	text, err := agora.Schema(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{})
-	c.AssertFormat()
-	url := "https://deliberd.org/schema/agora/" + name + ".json"
-	if err := c.AddResource(url, doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func validate(t testing.TB, s *jsonschema.Schema, text []byte) error {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Validate(v)
 }
 
 func TestSchemaAndDecodeAgreeOnBodies(t *testing.T) {
@@ -123,15 +88,11 @@ func TestSchemaAndDecodeAgreeOnBodies(t *testing.T) {
 			`{}`:                       false,
 		},
 	} {
-		schema := bodySchema(t, name)
-		for text, want := range cases {
-			if err := validate(t, schema, []byte(text)); (err == nil) != want {
-				t.Errorf("%s schema on %.200s: %v", name, text, err)
-			}
-			if err := decoders[name](json.RawMessage(text)); (err == nil) != want {
-				t.Errorf("%s Decode of %.200s: %v", name, text, err)
-			}
+		schema, err := agora.Schema(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Run(name, func(t *testing.T) { machinetest.Cases(t, schema, decoders[name], cases) })
 	}
 }
 
@@ -150,26 +111,10 @@ func TestBodiesEncodeToWhatDecodes(t *testing.T) {
 }
 
 func FuzzBodies(f *testing.F) {
-	schemas := map[string]*jsonschema.Schema{}
-	for name := range decoders {
-		schemas[name] = bodySchema(f, name)
-	}
 	f.Add(`{"action":{},"auto_evaluate":true,"deadline_in_ms":5,"id":"r","quorum":{"type":"fraction","value":"2/3"},"vetoers":["s"],"voters":["a",{"id":"b","weight":3}]}`)
 	f.Add(`{"action":{},"quorum":{"type":"count","value":2},"voters":["a","b"]}`)
 	f.Add(`{"choice":"no","reason":"why","round_id":"r"}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		text, err := canon.Canonicalize([]byte(body))
-		if err != nil {
-			return
-		}
-		for name, decode := range decoders {
-			if decode(text) == nil {
-				if err := validate(t, schemas[name], text); err != nil {
-					t.Fatalf("%s takes what its schema refuses: %s: %v", name, text, err)
-				}
-			}
-		}
-	})
+	machinetest.FuzzDecoders(f, agora.Schema, decoders)
 }
 
 func FuzzQuorum(f *testing.F) {

@@ -31,6 +31,58 @@ func Schema(t testing.TB, raw json.RawMessage) *jsonschema.Schema {
 	return s
 }
 
+// Valid judges a text, which is JSON, by a schema.
+func Valid(t testing.TB, s *jsonschema.Schema, text []byte) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return s.Validate(doc)
+}
+
+// Cases fails the test unless a schema and a decoder both accept the texts
+// that are true, as they stand, and both refuse the others.
+func Cases(t testing.TB, schema json.RawMessage, decode func(json.RawMessage) error, cases map[string]bool) {
+	t.Helper()
+	s := Schema(t, schema)
+	for text, want := range cases {
+		if err := Valid(t, s, []byte(text)); (err == nil) != want {
+			t.Errorf("schema on %.200s: %v", text, err)
+		}
+		if err := decode(json.RawMessage(text)); (err == nil) != want {
+			t.Errorf("decoder on %.200s: %v", text, err)
+		}
+	}
+}
+
+// FuzzDecoders runs texts past every decoder: none takes what its schema
+// refuses. Texts that are no JSON are skipped.
+func FuzzDecoders(f *testing.F, schema func(name string) (json.RawMessage, error), decoders map[string]func(json.RawMessage) error) {
+	f.Helper()
+	schemas := map[string]*jsonschema.Schema{}
+	for name := range decoders {
+		raw, err := schema(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		schemas[name] = Schema(f, raw)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		text, err := canon.Canonicalize([]byte(body))
+		if err != nil {
+			return
+		}
+		for name, decode := range decoders {
+			if decode(text) == nil {
+				if err := Valid(t, schemas[name], text); err != nil {
+					t.Fatalf("%s takes what its schema refuses: %s: %v", name, text, err)
+				}
+			}
+		}
+	})
+}
+
 // Agree fails the test unless a schema and a decoder both accept every good
 // text and both refuse every bad one. Texts are brought into canonical form
 // first, as they are inside an action.
@@ -42,12 +94,8 @@ func Agree(t testing.TB, schema json.RawMessage, decode func(json.RawMessage) er
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
 		want := i < len(good)
-		if err := s.Validate(doc); (err == nil) != want {
+		if err := Valid(t, s, raw); (err == nil) != want {
 			t.Errorf("schema, accept=%v: %s: %v", want, text, err)
 		}
 		if err := decode(raw); (err == nil) != want {
@@ -65,11 +113,7 @@ func AgreeOn(t testing.TB, s *jsonschema.Schema, decode func(json.RawMessage) er
 	if err != nil || canon.CheckIntegers(raw) != nil {
 		return
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	schema, decoder := s.Validate(doc), decode(raw)
+	schema, decoder := Valid(t, s, raw), decode(raw)
 	if (schema == nil) != (decoder == nil) {
 		t.Fatalf("%s\nschema: %v\ndecoder: %v", raw, schema, decoder)
 	}

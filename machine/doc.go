@@ -12,6 +12,10 @@
 // dropped when a method errs; Due runs before Apply whenever Next is at or
 // before Now; events of one machine reach every other machine's React in the
 // same transaction, in the order in which machines were registered.
+//
+// What machines do alike is here too, over a Tx: JSON records ([Load], [Save],
+// [Each]), pages ([Page]), what is due ([Schedule]), bodies ([DecodeBody],
+// [DecodeExact]) and embedded schemas ([ReadSchema]).
 package machine
 
 import "github.com/deliberd/deliberd/internal/sign"

@@ -66,7 +66,7 @@ func TestAKeyMustBeHeldAndGoodAndNew(t *testing.T) {
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.ID = "carol" }))
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.JWK = keyOf(t, "other").Public().JWK() }))
 	b.Refused(CodeBadProof, "op0", KindRegister, with(func(r *Register) { r.JWK.KID = "" })) // not the jwk that was signed
-	b.Refused(CodeBadProof, "op1", KindRegister, b.registration("bob", machine.Agent)) // bob asked op0
+	b.Refused(CodeBadProof, "op1", KindRegister, b.registration("bob", machine.Agent))       // bob asked op0
 	elsewhere, err := NewRegister(strings.Repeat("1", 64), "op0", "bob", machine.Agent, "", b.Key("bob"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
+
+	"github.com/gowebpki/jcs"
 )
 
 // Limits of every JSON text accepted anywhere.
@@ -77,24 +78,32 @@ func Canonicalize(raw []byte) ([]byte, error) {
 	if err := Check(raw); err != nil {
 		return nil, err
 	}
-	return transform(raw)
+	return inOrder(raw)
 }
 
-// Marshal encodes v with encoding/json and returns its canonical form.
+// inOrder is the RFC 8785 form of a text that is known to be JSON.
+func inOrder(raw []byte) ([]byte, error) {
+	out, err := jcs.Transform(raw)
+	if err != nil {
+		return nil, &Error{Code: NotJSON, Offset: -1, Detail: err.Error()}
+	}
+	return out, nil
+}
+
+// Marshal encodes v with encoding/json and returns its canonical form. It is
+// fastest for structs whose fields are declared in the order of their names.
 func Marshal(v any) ([]byte, error) {
-	buf := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(buf)
-	buf.Reset()
-	enc := json.NewEncoder(buf)
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	return transform(buf.Bytes())
+	if text := bytes.TrimSuffix(buf.Bytes(), []byte("\n")); isCanonical(text) {
+		return text, nil
+	}
+	return inOrder(buf.Bytes())
 }
-
-// buffers hold what encoding/json writes until it is transformed.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // MustMarshal is [Marshal] for values that cannot fail to encode: structs of
 // strings, integers and finite numbers. It panics otherwise.

@@ -29,6 +29,7 @@ type outer struct {
 	Text map[string]string `json:"text"`
 	N    int
 	Skip int `json:"-"`
+	//lint:ignore U1000 it is there to be passed over
 	none int
 }
 

@@ -12,22 +12,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// agree holds the fast code against the plain code and against gowebpki/jcs.
+// agree holds the fast check against the plain one and against gowebpki/jcs.
 func agree(raw []byte) error {
 	if quick, plain := isCanonical(raw), notCanonical(raw); quick != (plain == nil) {
 		return fmt.Errorf("isCanonical(%q) is %v, but %v", raw, quick, plain)
 	}
-	want, errWant := jcs.Transform(raw)
-	got, err := transform(raw)
-	if (err == nil) != (errWant == nil) {
-		return fmt.Errorf("transform(%q): %v, jcs: %v", raw, err, errWant)
-	}
-	if err == nil && !bytes.Equal(got, want) {
-		return fmt.Errorf("transform(%q) is %q, jcs says %q", raw, got, want)
-	}
-	var refused *Error
-	if err != nil && !errors.As(err, &refused) {
-		return fmt.Errorf("transform(%q): untyped %v", raw, err)
+	want, err := jcs.Transform(raw)
+	if isCanonical(raw) && (err != nil || !bytes.Equal(want, raw)) {
+		return fmt.Errorf("isCanonical(%q), but jcs says %q, %v", raw, want, err)
 	}
 	return nil
 }

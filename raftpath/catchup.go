@@ -30,7 +30,7 @@ func (p *Path) takeOffer(x *run, from string, m offer) []byte {
 		return refusalReply(machine.Refuse(CodeNotReady, "", "the offer is of term %d, this node is in %d", m.term, term))
 	}
 	last := x.r.LastIndex()
-	if last+1 >= m.first {
+	if last >= m.first { // raft sends an entry with the one before it
 		return encodeOfferReply(last)
 	}
 	if err := p.CatchUp(p.ctx, from); err != nil {

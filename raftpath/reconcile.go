@@ -264,12 +264,26 @@ func (p *Path) standingOf(id string) (standing, error) {
 	return decodeStanding(reply)
 }
 
-// standsReady asks a node whether it runs raft with a log that ours can continue.
+// standsReady asks a node whether it runs raft with a log that ours can
+// continue. One that has fallen behind since it began to wait is told to catch
+// up: raft does not speak to a node that is no voter yet.
 func (x *run) standsReady(id string) bool {
 	s, err := x.p.standingOf(id)
 	if err != nil || !s.raft || s.generation != x.p.Head().Generation {
 		return false
 	}
 	first, err := x.disk.logs.FirstIndex()
-	return err == nil && s.last+1 >= first && s.last+maxLag >= x.r.LastIndex()
+	if err != nil {
+		return false
+	}
+	if last := x.r.LastIndex(); last > maxLag {
+		first = max(first, last-maxLag)
+	}
+	if s.last >= first {
+		return true
+	}
+	if _, err := x.t.call(id, offer{term: x.r.CurrentTerm(), first: first}.encode(), x.p.cfg.Timing.CatchUp); err != nil {
+		x.p.log.Info("a node that is to vote is behind", "node", id, "err", err)
+	}
+	return false
 }

@@ -214,7 +214,7 @@ func (t *transport) InstallSnapshot(id raft.ServerID, _ raft.ServerAddress, a *r
 	if first, err = t.first(); err != nil {
 		return err
 	}
-	*resp = raft.InstallSnapshotResponse{RPCHeader: header(string(id)), Term: a.Term, Success: last+1 >= first}
+	*resp = raft.InstallSnapshotResponse{RPCHeader: header(string(id)), Term: a.Term, Success: last >= first}
 	return nil
 }
 

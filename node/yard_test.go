@@ -73,7 +73,7 @@ func (y *yard) register(name string) {
 	id, err := client.NewIdentity(name)
 	y.must(err)
 	id.Cluster = y.node.Cluster()
-	body, err := registry.NewRegister(id.Cluster, name, machine.Agent, "", id.Key())
+	body, err := registry.NewRegister(id.Cluster, "op", name, machine.Agent, "", id.Key())
 	y.must(err)
 	y.do("op", "registry.register", body)
 	y.agents[name] = id

@@ -172,7 +172,7 @@ func (t *transport) append(from string, m, given *guard.Append) (r guard.AppendR
 }
 
 func appendRequest(from string, m *guard.Append) *raft.AppendEntriesRequest {
-	return &raft.AppendEntriesRequest{RPCHeader: header(from), Leader: []byte(from), Term: m.Term, PrevLogEntry: m.Prev, PrevLogTerm: m.PrevTerm,
+	return &raft.AppendEntriesRequest{RPCHeader: header(from), Term: m.Term, PrevLogEntry: m.Prev, PrevLogTerm: m.PrevTerm,
 		Entries: m.Entries, LeaderCommitIndex: m.Commit}
 }
 
@@ -213,7 +213,7 @@ func (t *transport) ballot(from string, m *guard.Vote) (r guard.VoteReply, err e
 		v := out.(*raft.RequestPreVoteResponse)
 		r = guard.VoteReply{Term: v.Term, Granted: v.Granted}
 	} else {
-		out, err := t.ask(&raft.RequestVoteRequest{RPCHeader: header(from), Candidate: []byte(from), Term: m.Term, LastLogIndex: m.LastIndex, LastLogTerm: m.LastTerm})
+		out, err := t.ask(&raft.RequestVoteRequest{RPCHeader: header(from), Term: m.Term, LastLogIndex: m.LastIndex, LastLogTerm: m.LastTerm})
 		if err != nil {
 			return r, err
 		}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -42,7 +41,6 @@ type exchanger struct {
 	peers []net.Conn
 	file  *os.File
 	inbox chan [messageSize + 1]byte // and from whom
-	wg    sync.WaitGroup
 }
 
 func newExchange(b *testing.B, hosts []host.Host) *exchange {

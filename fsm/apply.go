@@ -27,12 +27,12 @@ func (f *FSM) Apply(tx machine.Tx, p *Prepared) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	r, err := rangeAt(tx, head.Size)
+	r, err := f.rangeOf(tx, head)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("decision log: %w", err)
 	}
 	head.Seq++
-	run := &run{f: f, top: newOverlay(tx), head: head}
+	run := newRun(f, tx, head)
 	data := EntryData{Entry: hashEntry(p.raw), Actions: len(p.items)}
 	if data.Code = run.accepts(p); data.Code == "" {
 		if p.entry.Stamp > run.head.Stamp {
@@ -49,15 +49,15 @@ func (f *FSM) Apply(tx machine.Tx, p *Prepared) (Outcome, error) {
 			data.Refused++
 		}
 	}
-	epoch, err := f.membership.Epoch(scope(run.top, f.membershipName))
+	epoch, err := f.membership.Epoch(f.scope(run.top, f.members))
 	if err != nil {
 		return Outcome{}, err
 	}
-	writes := run.top.hash()
-	data.Writes = hex.EncodeToString(writes[:])
-	if err := run.top.flush(); err != nil {
+	writes, err := run.top.flush()
+	if err != nil {
 		return Outcome{}, err
 	}
+	data.Writes = hex.EncodeToString(writes[:])
 	if f.dumpEvery > 0 && run.head.Seq%f.dumpEvery == 0 {
 		if err := run.dump(tx, epoch); err != nil {
 			return Outcome{}, err
@@ -68,20 +68,27 @@ func (f *FSM) Apply(tx machine.Tx, p *Prepared) (Outcome, error) {
 	for i := range records {
 		records[i].Index = r.End() + uint64(i)
 	}
-	if err := seal(tx, &run.head, r, records); err != nil {
+	root, err := seal(tx, &run.head, r, records)
+	if err != nil {
 		return Outcome{}, err
 	}
-	cp, _, err := CheckpointAt(tx, run.head.Seq)
-	return Outcome{Head: run.head, Answers: run.answers, Records: records, Checkpoint: cp}, err
+	f.tail = tail{run.head.Size, run.head.Root, r}
+	return Outcome{Head: run.head, Answers: run.answers, Records: records, Checkpoint: machine.Checkpoint{Seq: run.head.Seq, Size: run.head.Size, Root: root}}, nil
 }
 
 // run is one entry being applied.
 type run struct {
 	f       *FSM
 	top     *overlay // the entry's writes
+	tx      *overlay // those of the action being decided, above top
 	head    Head
 	answers []Answer
 	records []Record
+}
+
+func newRun(f *FSM, tx machine.Tx, head Head) *run {
+	top := newOverlay(tx)
+	return &run{f: f, top: top, tx: newOverlay(top), head: head}
 }
 
 // accepts says why the whole entry is a no-op, or "".
@@ -124,7 +131,7 @@ func (r *run) entry(p *Prepared) error {
 
 // ctx is the machines' context above tx.
 func (r *run) ctx(tx machine.Tx) (machine.Ctx, error) {
-	epoch, err := r.f.membership.Epoch(scope(tx, r.f.membershipName))
+	epoch, err := r.f.membership.Epoch(r.f.scope(tx, r.f.members))
 	return machine.Ctx{
 		Genesis: r.head.Genesis, Generation: r.head.Generation, Epoch: epoch,
 		Seq: r.head.Seq, Now: r.head.Stamp, World: world{r.f, tx},
@@ -134,7 +141,7 @@ func (r *run) ctx(tx machine.Tx) (machine.Ctx, error) {
 // due runs every machine whose time has come.
 func (r *run) due() error {
 	for i, m := range r.f.machines {
-		own := scope(r.top, m.Name())
+		own := r.f.scope(r.top, i)
 		next, ok, err := m.Next(own)
 		if err != nil {
 			return err
@@ -228,20 +235,21 @@ func (w world) maySend(actor string, kind machine.Kind) (*machine.Refusal, error
 // decide applies a new, authentic action and keeps its answer.
 func (r *run) decide(h handler, v machine.Verified) (Answer, error) {
 	answer := Answer{ActionID: v.Action().ID, Seq: r.head.Seq, Stamp: r.head.Stamp}
-	tx := newOverlay(r.top)
+	tx := r.tx
+	defer tx.drop()
 	ctx, err := r.ctx(tx)
 	if err != nil {
 		return answer, err
 	}
 	m := r.f.machines[h.machine]
 	mark := len(r.records)
-	result, events, err := m.Apply(scope(tx, m.Name()), ctx, v)
+	result, events, err := m.Apply(r.f.scope(tx, h.machine), ctx, v)
 	if err == nil {
 		err = r.publish(tx, ctx, h.machine, events)
 	}
 	if err == nil {
 		if answer.Result, err = canon.Marshal(result); err == nil {
-			err = tx.flush()
+			tx.settle()
 		}
 	}
 	if refusal, ok := machine.IsRefusal(err); ok {
@@ -276,7 +284,7 @@ func (r *run) publish(tx machine.Tx, ctx machine.Ctx, from int, events []machine
 			if i == queue[n].from {
 				continue
 			}
-			more, err := m.React(scope(tx, m.Name()), ctx, e)
+			more, err := m.React(r.f.scope(tx, i), ctx, e)
 			if err != nil {
 				return fmt.Errorf("%s reacts to %s: %w", m.Name(), e.Type, err)
 			}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/proof"
@@ -29,6 +31,46 @@ type Record struct {
 	Type       string          `json:"type"`
 }
 
+// encode is the record's canonical JSON. Data is canonical already.
+func (r Record) encode() ([]byte, error) {
+	if len(r.Data) == 0 || max(r.Epoch, r.Generation, r.Index, r.Seq, uint64(r.Stamp)) > canon.MaxInteger || !r.validText() {
+		return canon.Marshal(r)
+	}
+	out := make([]byte, 0, 256+len(r.Data)+len(r.Subject)+16*len(r.To))
+	out = append(append(out, `{"data":`...), r.Data...)
+	out = strconv.AppendUint(append(out, `,"epoch":`...), r.Epoch, 10)
+	out = strconv.AppendUint(append(out, `,"generation":`...), r.Generation, 10)
+	out = canon.AppendText(append(out, `,"genesis":`...), r.Genesis)
+	out = strconv.AppendUint(append(out, `,"index":`...), r.Index, 10)
+	out = strconv.AppendUint(append(out, `,"seq":`...), r.Seq, 10)
+	out = strconv.AppendInt(append(out, `,"stamp_ms":`...), int64(r.Stamp), 10)
+	out = canon.AppendText(append(out, `,"subject":`...), r.Subject)
+	out = append(out, `,"to":`...)
+	if r.To == nil {
+		out = append(out, "null"...)
+	} else {
+		out = append(out, '[')
+		for i, id := range r.To {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = canon.AppendText(out, id)
+		}
+		out = append(out, ']')
+	}
+	out = canon.AppendText(append(out, `,"type":`...), r.Type)
+	return append(out, '}'), nil
+}
+
+func (r Record) validText() bool {
+	for _, id := range r.To {
+		if !utf8.ValidString(id) {
+			return false
+		}
+	}
+	return utf8.ValidString(r.Genesis) && utf8.ValidString(r.Subject) && utf8.ValidString(r.Type)
+}
+
 // EntryRecord is the type of an entry's own leaf, the first of its leaves.
 const EntryRecord = "entry"
 
@@ -51,7 +93,7 @@ func seqKey(ns byte, n uint64) []byte { return binary.BigEndian.AppendUint64([]b
 
 // appendRecord adds one leaf and stores its text and every tree node it completes.
 func appendRecord(tx machine.Tx, r *compact.Range, rec Record) error {
-	text, err := canon.Marshal(rec)
+	text, err := rec.encode()
 	if err != nil {
 		return fmt.Errorf("encode record %d: %w", rec.Index, err)
 	}
@@ -141,6 +183,25 @@ func loadNodes(tx machine.Tx, ids []compact.NodeID) ([][]byte, error) {
 		hashes = append(hashes, append([]byte(nil), h...))
 	}
 	return hashes, nil
+}
+
+// tail is the decision log's compact range as the last Apply left it. It is
+// good for any state with this size and root.
+type tail struct {
+	size uint64
+	root string
+	r    *compact.Range
+}
+
+// rangeOf is the compact range of a state's log. It is for one Apply, which
+// appends to it.
+func (f *FSM) rangeOf(tx machine.Tx, h Head) (*compact.Range, error) {
+	t := f.tail
+	f.tail = tail{}
+	if t.r != nil && t.size == h.Size && t.root == h.Root {
+		return t.r, nil
+	}
+	return rangeAt(tx, h.Size)
 }
 
 // rangeAt rebuilds the compact range of the log's first size leaves.

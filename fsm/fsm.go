@@ -31,18 +31,21 @@ type Config struct {
 	Verify func(sign.Unverified, sign.PublicKey) (sign.Verified, error)
 }
 
-// FSM applies entries. It holds no state of its own: everything is in the Tx.
+// FSM applies entries. What it holds besides its assembly is a copy of what
+// is in the Tx and can be found there again: everything else is in the Tx.
 type FSM struct {
-	machines                     []machine.Machine
-	byName                       map[string]int
-	kinds                        map[string]handler
-	queries                      map[string]question
-	directory                    Directory
-	membership                   Membership
-	registryName, membershipName string
-	verify                       func(sign.Unverified, sign.PublicKey) (sign.Verified, error)
-	window, future               machine.Stamp
-	dumpEvery                    uint64
+	machines          []machine.Machine
+	prefixes          [][]byte // of their keys
+	byName            map[string]int
+	kinds             map[string]handler
+	queries           map[string]question
+	directory         Directory
+	membership        Membership
+	registry, members int // which machines they are
+	verify            func(sign.Unverified, sign.PublicKey) (sign.Verified, error)
+	window, future    machine.Stamp
+	dumpEvery         uint64
+	tail              tail // Apply's own
 }
 
 type handler struct {
@@ -59,7 +62,7 @@ type question struct {
 func New(c Config) (*FSM, error) {
 	f := &FSM{
 		machines: c.Machines, byName: map[string]int{}, kinds: map[string]handler{}, queries: map[string]question{},
-		directory: c.Directory, membership: c.Membership, registryName: c.DirectoryName, membershipName: c.MembershipName,
+		directory: c.Directory, membership: c.Membership,
 		verify: c.Verify, window: DefaultParams.IDWindow, future: DefaultParams.IDFuture, dumpEvery: DefaultParams.DumpEvery,
 	}
 	if f.verify == nil {
@@ -70,6 +73,7 @@ func New(c Config) (*FSM, error) {
 			return nil, fmt.Errorf("two machines are named %q", m.Name())
 		}
 		f.byName[m.Name()] = i
+		f.prefixes = append(f.prefixes, prefixOf(m.Name()))
 		for _, k := range m.Kinds() {
 			if _, dup := f.kinds[k.Name]; dup {
 				return nil, fmt.Errorf("two machines take kind %q", k.Name)
@@ -84,10 +88,12 @@ func New(c Config) (*FSM, error) {
 			f.queries[q.Name] = question{i, q}
 		}
 	}
-	for _, name := range []string{f.registryName, f.membershipName} {
-		if _, ok := f.byName[name]; !ok {
+	for name, into := range map[string]*int{c.DirectoryName: &f.registry, c.MembershipName: &f.members} { // order: each its own
+		at, ok := f.byName[name]
+		if !ok {
 			return nil, fmt.Errorf("no machine is named %q", name)
 		}
+		*into = at
 	}
 	return f, nil
 }
@@ -155,38 +161,38 @@ func (f *FSM) Init(tx machine.Tx, genesis string, created machine.Stamp, fill ma
 		return errors.Join(err, errors.New("the state has a genesis already"))
 	}
 	top := newOverlay(tx)
-	for _, m := range f.machines {
+	for i, m := range f.machines {
 		if init, ok := fill[m.Name()]; ok {
-			if err := init(scope(top, m.Name())); err != nil {
+			if err := init(f.scope(top, i)); err != nil {
 				return fmt.Errorf("genesis of %s: %w", m.Name(), err)
 			}
 		}
 	}
-	writes := top.hash()
-	if err := top.flush(); err != nil {
+	writes, err := top.flush()
+	if err != nil {
 		return err
 	}
 	h := Head{Version: Version, Genesis: genesis, Stamp: created}
 	data := canon.MustMarshal(EntryData{Entry: genesis, Writes: hex.EncodeToString(writes[:])})
 	rec := Record{Data: data, Epoch: 1, Genesis: genesis, Stamp: created, Subject: genesis, Type: "genesis"}
-	return seal(tx, &h, tree.NewEmptyRange(0), []Record{rec})
+	_, err = seal(tx, &h, tree.NewEmptyRange(0), []Record{rec})
+	return err
 }
 
 // seal appends an entry's records and writes its checkpoint and the new head.
-func seal(tx machine.Tx, h *Head, r *compact.Range, records []Record) error {
+func seal(tx machine.Tx, h *Head, r *compact.Range, records []Record) (root [32]byte, err error) {
 	for _, rec := range records {
 		if err := appendRecord(tx, r, rec); err != nil {
-			return err
+			return root, err
 		}
 	}
-	root, err := rootOf(r)
-	if err != nil {
-		return err
+	if root, err = rootOf(r); err != nil {
+		return root, err
 	}
 	h.Size, h.Root = r.End(), hex.EncodeToString(root[:])
 	value := append(seqKey(0, h.Size)[1:], root[:]...)
 	if err := tx.Put(seqKey(nsCheckpoint, h.Seq), value); err != nil {
-		return err
+		return root, err
 	}
-	return writeHead(tx, *h)
+	return root, writeHead(tx, *h)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/oklog/ulid/v2"
@@ -223,6 +224,29 @@ func TestARetryGetsTheFirstAnswerAndAnotherBodyIsRefused(t *testing.T) {
 		t.Fatalf("sum %s", r.sum("a"))
 	}
 	r.wantCode(r.apply(r.action("bob", id, map[string]int{"n": 1})), "") // ids belong to their actor
+}
+
+func TestAnEntryWhoseTransactionIsDroppedLeavesNoTrace(t *testing.T) {
+	r := newRig(t)
+	add := func(n int) []byte { return r.action("ann", r.id(r.now), map[string]int{"n": n}) }
+	one, two := r.f, r.machine()
+	for n := range 5 {
+		r.f = one
+		r.apply(add(n))
+		before := maps.Clone(r.tx)
+		r.apply(add(100 + n))
+		r.tx, r.log = before, r.log[:len(r.log)-1]
+		r.f = two // the log grows as much as it did in what was dropped
+		r.apply(add(200 + n))
+	}
+	r.f = one
+	last := r.apply(add(7))
+	other := newRig(t)
+	for _, entry := range r.log {
+		if out := other.raw(entry); out.Head.Seq == last.Head.Seq && (out.Head != last.Head || out.Checkpoint != last.Checkpoint) {
+			t.Fatalf("%+v, without what was dropped %+v", last.Head, out.Head)
+		}
+	}
 }
 
 func TestARefusalDropsItsWritesAndIsRepeatedWithItsCode(t *testing.T) {

@@ -91,58 +91,68 @@ func (o *overlay) keys(from, to []byte) []string {
 	return keys
 }
 
-// flush writes everything pending into the base, in key order.
-func (o *overlay) flush() error {
-	for _, k := range o.keys(nil, nil) {
-		var err error
-		if v := o.writes[k]; v == nil {
-			err = o.base.Delete([]byte(k))
-		} else {
-			err = o.base.Put([]byte(k), v)
-		}
-		if err != nil {
-			return err
-		}
+// settle moves everything pending into the overlay below and empties this one.
+func (o *overlay) settle() {
+	into := o.base.(*overlay).writes
+	for k, v := range o.writes { // order: from map to map
+		into[k] = v
 	}
-	return nil
+	clear(o.writes)
 }
 
-// hash commits to the pending writes: SHA-256 over each key in order with its
-// value or its deletion.
-func (o *overlay) hash() [32]byte {
+// drop forgets everything pending.
+func (o *overlay) drop() { clear(o.writes) }
+
+// flush writes everything pending into the base, in key order, and commits to
+// it: the result is the SHA-256 over each key in order with its value or its
+// deletion.
+func (o *overlay) flush() ([32]byte, error) {
 	h := sha256.New()
 	var buf []byte
 	for _, k := range o.keys(nil, nil) {
 		v := o.writes[k]
 		buf = append(binary.AppendUvarint(buf[:0], uint64(len(k))), k...)
+		var err error
 		if v == nil {
 			buf = append(buf, 0)
+			err = o.base.Delete([]byte(k))
 		} else {
 			buf = append(buf, 1)
 			buf = binary.AppendUvarint(buf, uint64(len(v)))
+			err = o.base.Put([]byte(k), v)
+		}
+		if err != nil {
+			return [32]byte{}, err
 		}
 		h.Write(buf)
 		h.Write(v)
 	}
-	return [32]byte(h.Sum(nil))
+	return [32]byte(h.Sum(nil)), nil
 }
 
 // scoped is one machine's view of a Tx: its own keys, without their prefix.
 type scoped struct {
 	base   machine.Tx
 	prefix []byte
+	last   []byte // of Get; nobody keeps it
 }
 
-func scope(base machine.Tx, name string) *scoped {
-	return &scoped{base, append(append([]byte{nsMachine}, name...), 0)}
+// scope is machine i's view.
+func (f *FSM) scope(base machine.Tx, i int) *scoped {
+	return &scoped{base: base, prefix: f.prefixes[i]}
 }
+
+func prefixOf(name string) []byte { return append(append([]byte{nsMachine}, name...), 0) }
 
 func (s *scoped) key(k []byte) []byte {
 	return append(append(make([]byte, 0, len(s.prefix)+len(k)), s.prefix...), k...)
 }
-func (s *scoped) Get(k []byte) ([]byte, error) { return s.base.Get(s.key(k)) }
-func (s *scoped) Put(k, v []byte) error        { return s.base.Put(s.key(k), v) }
-func (s *scoped) Delete(k []byte) error        { return s.base.Delete(s.key(k)) }
+func (s *scoped) Get(k []byte) ([]byte, error) {
+	s.last = append(append(s.last[:0], s.prefix...), k...)
+	return s.base.Get(s.last)
+}
+func (s *scoped) Put(k, v []byte) error { return s.base.Put(s.key(k), v) }
+func (s *scoped) Delete(k []byte) error { return s.base.Delete(s.key(k)) }
 
 func (s *scoped) Range(from, to []byte, f func(k, v []byte) (bool, error)) error {
 	end := bytes.Clone(s.prefix)

@@ -46,7 +46,7 @@ func TestAnOverlayReadsLikeTheStoreItWillBecome(t *testing.T) {
 		if got, want := list(o), list(model); got != want {
 			t.Fatalf("range [%s, %s): got %s, want %s", from, to, got, want)
 		}
-		if err := o.flush(); err != nil {
+		if _, err := o.flush(); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := list(base), list(model); got != want {

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,7 +38,11 @@ func (f *FSM) View(tx machine.Tx, name string) (machine.Tx, machine.Ctx, error) 
 	}
 	r := run{f: f, head: h}
 	ctx, err := r.ctx(tx)
-	return scope(tx, name), ctx, err
+	at, ok := f.byName[name]
+	if !ok {
+		return nil, machine.Ctx{}, fmt.Errorf("no machine is named %q", name)
+	}
+	return f.scope(tx, at), ctx, err
 }
 
 // Query answers one read from committed state, as canonical JSON. It errs
@@ -81,8 +86,8 @@ func (f *FSM) Asks(tx machine.Tx, principal string) ([]machine.Ask, error) {
 func (f *FSM) Next(tx machine.Tx) (machine.Stamp, bool, error) {
 	var first machine.Stamp
 	any := false
-	for _, m := range f.machines {
-		at, ok, err := m.Next(scope(tx, m.Name()))
+	for i, m := range f.machines {
+		at, ok, err := m.Next(f.scope(tx, i))
 		if err != nil {
 			return 0, false, err
 		}

@@ -35,8 +35,8 @@ type world struct {
 	tx machine.Tx
 }
 
-func (w world) registry() machine.Tx   { return scope(w.tx, w.f.registryName) }
-func (w world) membership() machine.Tx { return scope(w.tx, w.f.membershipName) }
+func (w world) registry() machine.Tx   { return w.f.scope(w.tx, w.f.registry) }
+func (w world) membership() machine.Tx { return w.f.scope(w.tx, w.f.members) }
 
 func (w world) Principal(id string) (machine.Principal, bool, error) {
 	p, ok, err := w.f.directory.Lookup(w.registry(), id)

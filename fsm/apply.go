@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
@@ -229,7 +230,7 @@ func (w world) maySend(actor string, kind machine.Kind) (*machine.Refusal, error
 			return nil, nil
 		}
 	}
-	return machine.Refuse(machine.CodeNotAuthorized, "send it as one of those", "%s is sent by %v, %s is a %s", kind.Name, kind.By, actor, p.Kind), nil
+	return machine.Refuse(machine.CodeNotAuthorized, "send it as one of those", "%s is for %s only, and %s is none", kind.Name, plural(kind.By), actor), nil
 }
 
 // decide applies a new, authentic action and keeps its answer.
@@ -299,4 +300,13 @@ func (r *run) publish(tx machine.Tx, ctx machine.Ctx, from int, events []machine
 func (r *run) record(typ, subject string, to []string, data []byte, epoch uint64) Record {
 	return Record{Data: data, Epoch: epoch, Generation: r.head.Generation, Genesis: r.head.Genesis,
 		Seq: r.head.Seq, Stamp: r.head.Stamp, Subject: subject, To: to, Type: typ}
+}
+
+// plural lists kinds of principals: "agents, humans".
+func plural(kinds []machine.PrincipalKind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k) + "s"
+	}
+	return strings.Join(names, ", ")
 }

@@ -14,7 +14,7 @@ import (
 const (
 	CodeNotFounded = "not_founded"     // the data folder belongs to no cluster yet
 	CodeFounded    = "already_founded" // the data folder belongs to a cluster
-	CodeNotWelcome = "not_welcome"     // no member lets the invitation in: used, expired, or nobody there
+	CodeNotWelcome = "not_welcome"     // no member lets the invitation in: nobody there, not approved yet, used, or expired
 )
 
 // Found puts a signed genesis into a data folder whose node the genesis
@@ -24,6 +24,9 @@ func Found(dir string, g membership.Genesis) error {
 		return err
 	}
 	keys, err := LoadKeys(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return machine.Refuse(CodeNotFounded, "name the data folder in which \"deliberd genesis founder\" made the node's keys", "folder %s holds no node", dir)
+	}
 	if err != nil {
 		return fmt.Errorf("keys of the node: %w", err)
 	}

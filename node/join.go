@@ -50,13 +50,17 @@ func Join(ctx context.Context, cfg Config, inv membership.Invitation) error {
 		if err := inv.CheckGenesis(g.Hash()); err != nil {
 			return err
 		}
-		if _, err := os.Stat(cfg.path(peersFile)); err == nil {
-			return nil // joined before
-		}
 	}
 	key, err := inv.Key()
 	if err != nil {
 		return err
+	}
+	if before, err := loadWelcome(cfg); err != nil {
+		return err
+	} else if before.Invitation == key.Public().X() {
+		return nil // joined before
+	} else if before.Invitation != "" {
+		return machine.Refuse(CodeFounded, "use a new data folder for a new node", "folder %s has joined its cluster by another invitation", cfg.Dir)
 	}
 	stranger, err := p2p.New(p2p.Config{Key: key.Private(), Genesis: inv.Genesis, Admit: func(string) bool { return true }, Logger: cfg.Logger})
 	if err != nil {
@@ -85,11 +89,11 @@ func Join(ctx context.Context, cfg Config, inv membership.Invitation) error {
 	if err != nil {
 		return err
 	}
-	peers, err := json.Marshal(welcome.Peers)
+	text, err := json.Marshal(welcomed{Invitation: key.Public().X(), Peers: welcome.Peers})
 	if err != nil {
 		return err
 	}
-	return errors.Join(saveGenesis(cfg.Dir, g), writeFile(cfg.path(peersFile), append(peers, '\n')))
+	return errors.Join(saveGenesis(cfg.Dir, g), writeFile(cfg.path(peersFile), append(text, '\n')))
 }
 
 func joinAction(cfg Config, keys Keys, inv membership.Invitation) ([]byte, error) {
@@ -142,7 +146,7 @@ func knock(ctx context.Context, h *p2p.Host, inv membership.Invitation, req join
 			break
 		}
 	}
-	return joinResponse{}, machine.Refuse(CodeNotWelcome, "check that a member runs at the invitation's addresses, and ask for a new invitation if this one was used or has expired",
+	return joinResponse{}, machine.Refuse(CodeNotWelcome, "check that a member runs at the invitation's addresses; an invitation also stays shut until enough operators have approved it, and once it was used or has expired",
 		"no member lets this invitation in: %v", last)
 }
 
@@ -189,18 +193,24 @@ func (n *Node) welcome(ctx context.Context, from string, request []byte) ([]byte
 	return json.Marshal(resp)
 }
 
-// loadPeers reads whom a joined node may call before it has the state.
-func loadPeers(cfg Config) ([]knownPeer, error) {
+// welcomed is what a joined node remembers of its welcome: by which invitation
+// it came, and whom it may call before it has the state.
+type welcomed struct {
+	Invitation string      `json:"invitation"` // x of the invitation's public key
+	Peers      []knownPeer `json:"peers"`
+}
+
+// loadWelcome reads it; it is empty for a founder and before a join.
+func loadWelcome(cfg Config) (w welcomed, err error) {
 	raw, err := os.ReadFile(cfg.path(peersFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return w, nil
 	}
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	var peers []knownPeer
-	if err := canon.Decode(raw, &peers); err != nil {
-		return nil, fmt.Errorf("%s: %w", peersFile, err)
+	if err := canon.Decode(raw, &w); err != nil {
+		return w, fmt.Errorf("%s: %w", peersFile, err)
 	}
-	return peers, nil
+	return w, nil
 }

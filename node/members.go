@@ -142,8 +142,12 @@ func (n *Node) sayFarewell(old, now *circle) {
 		}
 	}
 	if old.self != "" && now.self == "" {
-		n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member"))
+		n.fail(removedRefusal())
 	}
+}
+
+func removedRefusal() error {
+	return machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member")
 }
 
 // refreshCircle reads the circle again after membership has changed.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -44,6 +45,7 @@ type Node struct {
 	door     *door.Listener
 	circle   circlePointer
 	guests   guests
+	level    atomic.Bool // the last catch-up has ended
 	duty     chan struct{}
 
 	ctx    context.Context
@@ -132,7 +134,7 @@ func (n *Node) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	peers, err := loadPeers(n.cfg)
+	before, err := loadWelcome(n.cfg)
 	if err != nil {
 		return err
 	}
@@ -142,10 +144,13 @@ func (n *Node) connect() (err error) {
 		return err
 	})
 	if errors.Is(err, fsm.ErrNoGenesis) {
-		c, err = n.firstCircle(peers), nil
+		c, err = n.firstCircle(before.Peers), nil
 	}
 	if err != nil {
 		return err
+	}
+	if c.epoch > 0 && c.self == "" {
+		return removedRefusal()
 	}
 	n.useCircle(c)
 	if err := n.openBFT(); err != nil {
@@ -166,11 +171,9 @@ func (n *Node) openPath(c *circle) (err error) {
 		OnApplied:  n.onApplied,
 		OnProgress: n.onProgress,
 		OnFatal:    n.fail,
-		OnRemoved: func() {
-			n.fail(machine.Refuse(raftpath.CodeRemoved, "a removed node needs a new data folder and an invitation", "this node is no longer a member"))
-		},
-		Timing: n.cfg.Timing,
-		Logger: n.log,
+		OnRemoved:  func() { n.fail(removedRefusal()) },
+		Timing:     n.cfg.Timing,
+		Logger:     n.log,
 	})
 	if err != nil {
 		return err
@@ -281,10 +284,14 @@ func (n *Node) onApplied(outcomes []raftpath.Outcome) {
 
 // onProgress hears how a catch-up goes; afterwards the state may be another.
 func (n *Node) onProgress(p raftpath.Progress) {
+	if p.Done && n.level.Swap(true) {
+		return // it was level before: an observer hears this again and again
+	}
 	if n.cfg.OnProgress != nil {
 		n.cfg.OnProgress(p)
 	}
 	if !p.Done {
+		n.level.Store(false)
 		return
 	}
 	n.feed.grew()

@@ -28,7 +28,7 @@ type Config struct {
 	MaxPolls, MaxPollsEach int
 	// Stop ends waiting polls when it is closed; nil is never.
 	Stop <-chan struct{}
-	// Timeout bounds one call besides a poll's own wait, 30 s when 0.
+	// Timeout bounds one call besides a poll's own wait, 8 s when 0: a client that waits longer hears why nothing happens.
 	Timeout time.Duration
 }
 
@@ -59,7 +59,7 @@ func New(cfg Config) (*Handler, error) {
 		cfg.MaxPollsEach = 8
 	}
 	if cfg.Timeout == 0 {
-		cfg.Timeout = 30 * time.Second
+		cfg.Timeout = 8 * time.Second
 	}
 	h := &Handler{cfg: cfg, polls: api.NewGate(cfg.MaxPolls, cfg.MaxPollsEach)}
 	return h, h.register()
@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // bodyTime bounds how long a body may take to arrive, and an answer to leave.
-const bodyTime = 30 * time.Second
+const bodyTime = 8 * time.Second
 
 // readBody reports whether there is a whole body; if not it has answered.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {

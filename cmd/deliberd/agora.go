@@ -106,7 +106,11 @@ func (a *app) agoraDone(raw json.RawMessage) error {
 }
 
 func tallyText(t agora.Tally) string {
-	return fmt.Sprintf("%d yes, %d no, %d abstain of %d", t.Yes, t.No, t.Abstain, t.Registered)
+	text := fmt.Sprintf("%d yes, %d no, %d abstain of %d", t.Yes, t.No, t.Abstain, t.Registered)
+	if w := t.Weighted; w != nil {
+		text += fmt.Sprintf("; by weight %d yes, %d no", w.Yes, w.No)
+	}
+	return text
 }
 
 func resolutionFacts(r *agora.Resolution) []string {

@@ -72,7 +72,7 @@ func (a *app) peersCommand() *cobra.Command {
 func printPeers(w io.Writer, peers []client.Peer) {
 	var rows [][]string
 	for _, p := range peers {
-		link := "down"
+		link := "none"
 		switch {
 		case p.Self:
 			link = "self"

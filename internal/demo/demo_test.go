@@ -41,7 +41,7 @@ func TestFourNodesPlayTheWholeDemoAndAgree(t *testing.T) {
 	if clear.Path != "fast" || clear.Author != "ada" || clear.Certificate != nil || clear.Gap <= 0.15 || !clear.NodesAgree {
 		t.Errorf("clear round: %+v", clear)
 	}
-	if close.Path != "conflict" || close.Author != "ada" || close.Certificate == nil || close.Certificate.Signers < 3 || close.Gap > 0.15 || !close.NodesAgree {
+	if close.Path != "conflict" || close.Author != "ben" || close.Certificate == nil || close.Certificate.Signers < 3 || close.Gap > 0.15 || !close.NodesAgree {
 		t.Errorf("close round: %+v", close)
 	}
 	for _, round := range r.Rounds {

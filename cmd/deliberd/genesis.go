@@ -38,8 +38,8 @@ func (a *app) genesisCommand() *cobra.Command {
   # every operator, then
   deliberd genesis sign genesis.json --as ops-a
   deliberd genesis check genesis.json
-  # every founder, to begin
-  deliberd init --genesis genesis.json && deliberd run`,
+  # every founder, to begin, at the address the genesis names
+  deliberd init --genesis genesis.json --listen /ip4/192.0.2.1/tcp/7701 && deliberd run`,
 		a.genesisFounder(), a.genesisNew(), a.genesisSign(), a.genesisCheck())
 }
 

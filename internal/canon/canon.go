@@ -90,8 +90,8 @@ func inOrder(raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Marshal encodes v with encoding/json and returns its canonical form. It is
-// fastest for structs whose fields are declared in the order of their names.
+// Marshal encodes v with encoding/json and returns its canonical form. Mostly
+// that lacks the order of members only.
 func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -99,10 +99,14 @@ func Marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	if text := bytes.TrimSuffix(buf.Bytes(), []byte("\n")); isCanonical(text) {
+	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	if isCanonical(text) {
 		return text, nil
 	}
-	return inOrder(buf.Bytes())
+	if sorted := ordered(text); isCanonical(sorted) {
+		return sorted, nil
+	}
+	return inOrder(text)
 }
 
 // MustMarshal is [Marshal] for values that cannot fail to encode: structs of

@@ -21,7 +21,25 @@ func agree(raw []byte) error {
 	if isCanonical(raw) && (err != nil || !bytes.Equal(want, raw)) {
 		return fmt.Errorf("isCanonical(%q), but jcs says %q, %v", raw, want, err)
 	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return nil
+	}
+	if sorted := ordered(compact.Bytes()); isCanonical(sorted) && (err != nil || !bytes.Equal(want, sorted)) {
+		return fmt.Errorf("ordered(%q) is %q, but jcs says %q, %v", &compact, sorted, want, err)
+	}
 	return nil
+}
+
+func TestWhatLacksOrderOnlyIsPutInOrder(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"b":1,"a":2}`: `{"a":2,"b":1}`, `[{"c":{"b":[{"z":1,"y":{}}],"a":[]},"a":"}"},[],"\"",{"b":",","a":-1.5}]`: `[{"a":"}","c":{"a":[],"b":[{"y":{},"z":1}]}},[],"\"",{"a":-1.5,"b":","}]`,
+		`7`: `7`, `"{"`: `"{"`, `{"a b":1,"a":2,"a!":3}`: `{"a":2,"a b":1,"a!":3}`,
+	} {
+		if got := string(ordered([]byte(text))); got != want || !isCanonical([]byte(want)) {
+			t.Errorf("%s is put in order as %s, want %s", text, got, want)
+		}
+	}
 }
 
 var texts = []string{

@@ -2,6 +2,7 @@ package raftpath
 
 import (
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -57,10 +58,38 @@ func (p *Path) takeNotice(from string, frame []byte) error {
 	if err := x.t.guard.CheckAppend(from, m); err != nil {
 		return err
 	}
+	p.heardCommit(m.Commit)
 	x.t.serial.Lock()
 	defer x.t.serial.Unlock()
 	x.t.notice(x.r, from, m)
 	return nil
+}
+
+// lagGrace is how long a node may be behind a commit it has heard of and
+// still pass for caught up.
+const lagGrace = 2 * time.Second
+
+// heardCommit remembers what the leader says is committed: a node whose disk
+// takes nothing any more hears of commits and cannot follow them.
+func (p *Path) heardCommit(index uint64) {
+	applied := p.Head().Index
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = max(p.heard, index)
+	if applied < p.heard && p.behind.IsZero() {
+		p.behind = time.Now()
+	}
+}
+
+// lags reports whether this node has long been behind a commit it has heard of.
+func (p *Path) lags(applied uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if applied >= p.heard {
+		p.behind = time.Time{}
+		return false
+	}
+	return !p.behind.IsZero() && time.Since(p.behind) > lagGrace
 }
 
 // early is a notice that came before its entry: the two travel on different

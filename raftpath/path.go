@@ -38,6 +38,9 @@ type Path struct {
 	shut bool       // Close has been called
 	goal uint64     // raft index an observer's peer had applied when it last said so
 
+	heard  uint64    // highest commit a leader told of, while raft runs here
+	behind time.Time // since when this node lacks it; zero: it does not
+
 	target   []string // the voters Reconcile wants; nil: as they are
 	targeted chan struct{}
 	catching *catchUp
@@ -131,6 +134,7 @@ func (p *Path) loadHead() error {
 			return err
 		}
 		p.pos.set(head, seq, stamp)
+		p.lags(head.Index) // level again: forget since when it was not
 		return nil
 	})
 }
@@ -157,6 +161,7 @@ func (p *Path) advance(head Head, outcomes []Outcome) {
 		seq, stamp = outcomes[n-1].Seq, outcomes[n-1].Stamp
 	}
 	p.pos.set(head, seq, stamp)
+	p.lags(head.Index) // level again: forget since when it was not
 	if len(outcomes) > 0 && p.cfg.OnApplied != nil {
 		p.cfg.OnApplied(outcomes)
 	}
@@ -260,9 +265,9 @@ func (p *Path) Close() error {
 	p.mu.Unlock()
 	p.stop()
 	p.life.Lock()
-	defer p.life.Unlock()
 	p.stopFollowing()
 	err := p.stopRaft()
+	p.life.Unlock() // others may wait for it; they see that the context has ended
 	p.wg.Wait()
 	return err
 }

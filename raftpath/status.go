@@ -33,6 +33,6 @@ func (p *Path) Status() Status {
 	}
 	s.Removed = gone
 	need, err := x.lastCommand(x.r.CommitIndex())
-	s.CaughtUp = s.Leader != "" && err == nil && x.r.CommitIndex() > 0 && head.Index >= need && !gone
+	s.CaughtUp = s.Leader != "" && err == nil && x.r.CommitIndex() > 0 && head.Index >= need && !gone && !p.lags(head.Index)
 	return s
 }

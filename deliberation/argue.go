@@ -164,10 +164,10 @@ func (s *step) relate(a *action) (any, error) {
 	m.CrossRefs++
 	s.state.CrossRefs++
 	arg.Refs = append(arg.Refs, CrossRef{To: body.To, Relation: body.Relation, At: s.now()})
-	if err := s.save(key('a', s.round.ID, arg.ID), arg); err != nil {
+	if err := s.saveArgument(arg); err != nil {
 		return nil, err
 	}
-	if err := s.saveMember(s.round.ID, m); err != nil {
+	if err := s.saveMember(m); err != nil {
 		return nil, err
 	}
 	s.emit("deliberatic.related", Related{Round: s.round.ID, From: body.From, To: body.To, Relation: body.Relation, Agent: a.actor, CrossReference: true})

@@ -145,7 +145,7 @@ func (s *step) askContext(what, principal string) (*AskContext, error) {
 	if out := s.state.Outcome; out != nil {
 		c.Winner, c.OutcomeHash, c.GapNano = out.Winner, out.Hash, out.GapNano
 	}
-	args, err := s.arguments(s.round.ID)
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}

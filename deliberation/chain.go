@@ -45,14 +45,14 @@ type DissentRecords struct {
 
 // chain builds the round's evidence chain (§5.1) from what is stored and the
 // verdict, whose root is not part of it.
-func (b book) chain(r *Round, st *State, g *Graded, v *Verdict) (*merkle.Chain, error) {
-	rec := merkle.Record{RoundMetadata: r, ConstitutionalCheck: ConstitutionalCheck{Violations: []string{}}, GradedSemantics: g, DissentRecords: DissentRecords{v.Dissents}}
-	args, err := b.arguments(r.ID)
+func (s *step) chain(g *Graded, v *Verdict) (*merkle.Chain, error) {
+	rec := merkle.Record{RoundMetadata: s.round, ConstitutionalCheck: ConstitutionalCheck{Violations: []string{}}, GradedSemantics: g, DissentRecords: DissentRecords{v.Dissents}}
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range args {
-		c, err := b.content(r.ID, a.ID)
+		c, err := s.content(s.round.ID, a.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -63,11 +63,11 @@ func (b book) chain(r *Round, st *State, g *Graded, v *Verdict) (*merkle.Chain, 
 			rec.Challenges = append(rec.Challenges, item)
 		}
 	}
-	vote := ConsensusVote{Path: v.Path, Why: v.Why, ClosedBy: v.ClosedBy, Count: v.Count, Votes: []MemberVote{}, Freeze: st.Freeze, Reviewer: v.Reviewer}
-	if vote.Certificate, err = b.Get(key('c', r.ID)); err != nil {
+	vote := ConsensusVote{Path: v.Path, Why: v.Why, ClosedBy: v.ClosedBy, Count: v.Count, Votes: []MemberVote{}, Freeze: s.state.Freeze, Reviewer: v.Reviewer}
+	if vote.Certificate, err = s.Get(key('c', s.round.ID)); err != nil {
 		return nil, err
 	}
-	members, err := b.members(r.ID)
+	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *step) seal(v *Verdict) error {
 	if err := s.save(key('g', s.round.ID), s.graded); err != nil {
 		return err
 	}
-	chain, err := s.chain(s.round, s.state, s.graded, v)
+	chain, err := s.chain(s.graded, v)
 	if err != nil {
 		return corrupt(err)
 	}
@@ -101,23 +101,23 @@ func (s *step) seal(v *Verdict) error {
 }
 
 // sealed rebuilds the evidence chain of an ended round; nil while it goes on.
-func (b book) sealed(r *Round, st *State) (*merkle.Chain, *Verdict, error) {
-	v, err := b.verdict(r.ID)
+func (s *step) sealed() (*merkle.Chain, *Verdict, error) {
+	v, err := s.verdict(s.round.ID)
 	if err != nil || v == nil {
 		return nil, nil, err
 	}
 	g := &Graded{}
-	if ok, err := b.load(key('g', r.ID), g); err != nil {
+	if ok, err := s.load(key('g', s.round.ID), g); err != nil {
 		return nil, nil, err
 	} else if !ok {
-		return nil, nil, fmt.Errorf("deliberation: round %s has ended without graded semantics", r.ID)
+		return nil, nil, fmt.Errorf("deliberation: round %s has ended without graded semantics", s.round.ID)
 	}
-	chain, err := b.chain(r, st, g, v)
+	chain, err := s.chain(g, v)
 	if err != nil {
 		return nil, nil, corrupt(err)
 	}
 	if chain.Root().String() != v.EvidenceRoot {
-		return nil, nil, fmt.Errorf("deliberation: the stored evidence of round %s gives root %s, its verdict says %s", r.ID, chain.Root(), v.EvidenceRoot)
+		return nil, nil, fmt.Errorf("deliberation: the stored evidence of round %s gives root %s, its verdict says %s", s.round.ID, chain.Root(), v.EvidenceRoot)
 	}
 	return chain, v, nil
 }

@@ -134,7 +134,7 @@ func (s *step) evaluate() error {
 
 // regrade computes the graded semantics of the round as it stands.
 func (s *step) regrade() error {
-	args, err := s.arguments(s.round.ID)
+	args, err := s.arguments()
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (s *step) resolve(a *action) (any, error) {
 
 // moderator is who moderates the round as it stands.
 func (s *step) moderator() (string, error) {
-	members, err := s.members(s.round.ID)
+	members, err := s.members()
 	if err != nil {
 		return "", err
 	}

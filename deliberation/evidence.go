@@ -132,7 +132,7 @@ func (s *step) addEvidence(a *action) (any, error) {
 	}
 	arg.Evidence = append(arg.Evidence, items...)
 	s.state.Evidence += len(items)
-	if err := s.save(key('a', s.round.ID, arg.ID), arg); err != nil {
+	if err := s.saveArgument(arg); err != nil {
 		return nil, err
 	}
 	if s.state.Phase == PhasePrepare {
@@ -164,7 +164,7 @@ func (s *step) afford(actor string, bytes int) error {
 		}
 		m.Late++
 	}
-	return s.saveMember(s.round.ID, m)
+	return s.saveMember(m)
 }
 
 // EvidenceAdded is the data of deliberatic.evidence_added. Outcome is what

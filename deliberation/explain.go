@@ -64,11 +64,11 @@ func explainRound(s *step, _ string, p RoundParams) (any, error) {
 	if err := s.open(p.Round); err != nil {
 		return nil, err
 	}
-	args, err := s.arguments(p.Round)
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}
-	members, err := s.members(p.Round)
+	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}

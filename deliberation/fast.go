@@ -153,7 +153,7 @@ func (s *step) confirm(a *action) (any, error) {
 		return nil, machine.Refuse(CodeAlreadyVoted, "a word once given stands", "%s has spoken on %s", a.actor, out.Winner)
 	}
 	m.Vote = &Vote{Action: a.id, Winner: out.Winner, Evidence: s.state.Evidence, Accept: *body.Accept, At: s.now()}
-	if err := s.saveMember(s.round.ID, m); err != nil {
+	if err := s.saveMember(m); err != nil {
 		return nil, err
 	}
 	count, err := s.count()
@@ -219,7 +219,7 @@ func (s *step) confirmAhead(a *action, body *ConfirmBody) (any, error) {
 		return nil, err
 	}
 	m.Standing = keep
-	if err := s.saveMember(s.round.ID, m); err != nil {
+	if err := s.saveMember(m); err != nil {
 		return nil, err
 	}
 	s.emit("deliberatic.confirmed", Voted{Round: s.round.ID, Agent: a.actor, Accept: true, Standing: true})
@@ -241,7 +241,7 @@ func (s *step) useStanding() error {
 	if err != nil {
 		return err
 	}
-	members, err := s.members(s.round.ID)
+	members, err := s.members()
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (s *step) useStanding() error {
 			continue
 		}
 		m.Vote = &Vote{Action: m.Standing.Action, Winner: out.Winner, Evidence: s.state.Evidence, Accept: true, Standing: true, At: s.now()}
-		if err := s.saveMember(s.round.ID, m); err != nil {
+		if err := s.saveMember(m); err != nil {
 			return err
 		}
 	}
@@ -260,7 +260,7 @@ func (s *step) useStanding() error {
 // count counts the words on the present winner and evidence.
 func (s *step) count() (Count, error) {
 	c := Count{Participants: len(s.round.Participants)}
-	members, err := s.members(s.round.ID)
+	members, err := s.members()
 	for _, m := range members {
 		switch {
 		case !s.speaksTo(m.Vote):

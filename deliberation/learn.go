@@ -82,7 +82,7 @@ func (s *step) judge(v *Verdict) ([]score, error) {
 	if v.Status != PhaseVerdict {
 		return nil, nil
 	}
-	args, err := s.arguments(s.round.ID)
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func without(ids []string, one string) []string {
 
 // dissents records who stood against the winner, ascending by id.
 func (s *step) dissents(v *Verdict, authors []string, challenges map[string][]string) error {
-	members, err := s.members(s.round.ID)
+	members, err := s.members()
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func (s *step) calibrate(v *Verdict, answer json.RawMessage, news *Learned) ([]s
 	if err != nil {
 		return nil, err
 	}
-	args, err := s.arguments(s.round.ID)
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}

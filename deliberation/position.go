@@ -135,10 +135,10 @@ func (s *step) add(m *Member, arg *Argument, content *Content, evidence []Eviden
 	m.Arguments++
 	s.state.Arguments++
 	s.state.Evidence += len(arg.Evidence)
-	if err := s.saveMember(s.round.ID, m); err != nil {
+	if err := s.saveMember(m); err != nil {
 		return err
 	}
-	if err := s.save(key('a', s.round.ID, arg.ID), arg); err != nil {
+	if err := s.saveArgument(arg); err != nil {
 		return err
 	}
 	return s.save(key('b', s.round.ID, arg.ID), content)

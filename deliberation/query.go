@@ -62,7 +62,7 @@ func getRound(s *step, _ string, p RoundParams) (any, error) {
 		return nil, err
 	}
 	v := &View{Round: s.round, State: s.state, Members: []*Member{}, Arguments: []ArgumentRecord{}}
-	args, err := s.arguments(p.Round)
+	args, err := s.arguments()
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func getRound(s *step, _ string, p RoundParams) (any, error) {
 		}
 		v.Arguments = append(v.Arguments, ArgumentRecord{*a, *c})
 	}
-	members, err := s.members(p.Round)
+	members, err := s.members()
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func exportEvidence(s *step, _ string, p RoundParams) (any, error) {
 	if err := s.open(p.Round); err != nil {
 		return nil, err
 	}
-	chain, _, err := s.sealed(s.round, s.state)
+	chain, _, err := s.sealed()
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ type step struct {
 	armed   Stamp             // the deadline that the index holds
 	graded  *Graded           // semantics of the round as it stands, when this step has computed it
 	authors map[string]string // argument id to author, with graded
+	ended   *Verdict          // which this step has brought about
+	read    memo
 }
 
 func (s *step) now() Stamp { return s.ctx.Now }
@@ -25,7 +27,7 @@ func (s *step) open(id string) error {
 	if r == nil {
 		return machine.Refuse(machine.CodeNotFound, "list rounds with deliberatic.list", "there is no round %q", id)
 	}
-	s.round, s.state, s.armed = r, st, st.Deadline
+	s.round, s.state, s.armed, s.read = r, st, st.Deadline, memo{}
 	return nil
 }
 
@@ -115,7 +117,7 @@ func (s *step) acted(agent string, final bool) error {
 		s.state.Final++
 	}
 	if changed {
-		if err := s.saveMember(s.round.ID, m); err != nil {
+		if err := s.saveMember(m); err != nil {
 			return err
 		}
 	}
@@ -148,11 +150,11 @@ func (s *step) answer(argument string) (any, error) {
 	}
 	out := Answer{Round: s.round.ID, Argument: argument, Phase: s.state.Phase, Deadline: s.state.Deadline}
 	if s.state.Phase.Ended() {
-		v, err := s.verdict(s.round.ID)
-		if err != nil {
-			return nil, err
+		var err error
+		if out.Verdict = s.ended; out.Verdict == nil {
+			out.Verdict, err = s.verdict(s.round.ID)
 		}
-		out.Verdict = v
+		return out, err
 	}
 	return out, nil
 }

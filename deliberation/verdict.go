@@ -194,6 +194,7 @@ func (s *step) end(v *Verdict) error {
 	if err := s.save(key('v', s.round.ID), v); err != nil {
 		return err
 	}
+	s.ended = v
 	if err := s.dismiss(); err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"github.com/deliberd/deliberd/machine"
 )
 
-// maxReactions bounds the events that one action can set off.
-const maxReactions = 1024
+// maxDepth bounds how far reactions may set off reactions. It is a bound on
+// programs, not on input: how many things fall due at once, or how many a
+// reaction concerns, is up to the state and not limited here.
+const maxDepth = 16
 
 // Outcome is what an entry came to.
 type Outcome struct {
@@ -264,17 +266,14 @@ func (r *run) decide(h handler, v machine.Verified) (Answer, error) {
 // publish records events and lets the other machines react, in order.
 func (r *run) publish(tx machine.Tx, ctx machine.Ctx, from int, events []machine.Event) error {
 	type item struct {
-		from  int
-		event machine.Event
+		from, depth int
+		event       machine.Event
 	}
 	queue := make([]item, 0, len(events))
 	for _, e := range events {
-		queue = append(queue, item{from, e})
+		queue = append(queue, item{from, 0, e})
 	}
 	for n := 0; n < len(queue); n++ {
-		if n >= maxReactions {
-			return fmt.Errorf("more than %d events from one action", maxReactions)
-		}
 		e := queue[n].event
 		data, err := canon.Marshal(e.Data)
 		if err != nil {
@@ -289,8 +288,11 @@ func (r *run) publish(tx machine.Tx, ctx machine.Ctx, from int, events []machine
 			if err != nil {
 				return fmt.Errorf("%s reacts to %s: %w", m.Name(), e.Type, err)
 			}
+			if len(more) > 0 && queue[n].depth == maxDepth {
+				return fmt.Errorf("machines react to each other more than %d deep, last %s to %s", maxDepth, m.Name(), e.Type)
+			}
 			for _, e := range more {
-				queue = append(queue, item{i, e})
+				queue = append(queue, item{i, queue[n].depth + 1, e})
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
 )
 
@@ -16,6 +15,9 @@ const (
 	MaxActions    = 1024    // actions in an entry
 	MaxEntryBytes = 4 << 20 // encoded length
 )
+
+// maxStamp is the last millisecond a ULID can name, in the year 10889.
+const maxStamp = 1<<48 - 1
 
 // entryVersion is the first byte of every encoded entry.
 const entryVersion = 1
@@ -65,7 +67,7 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	d := reader{rest: raw[33:]}
 	e := Entry{Genesis: [32]byte(raw[1:33]), Generation: d.uvarint(), Epoch: d.uvarint()}
 	stamp, count := d.uvarint(), d.uvarint()
-	if d.failed || stamp > canon.MaxInteger || count > MaxActions {
+	if d.failed || stamp > maxStamp || count > MaxActions {
 		return Entry{}, fmt.Errorf("%w: header out of range", ErrEntry)
 	}
 	e.Stamp = machine.Stamp(stamp)

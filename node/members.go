@@ -196,6 +196,9 @@ func (n *Node) duties(ctx context.Context) {
 	defer retry.Stop()
 	for {
 		n.host.Refresh() // whose farewell is over
+		if err := n.markRaft(); err != nil {
+			n.log.Error("marking that Raft runs here failed", "err", err)
+		}
 		if err := n.doDuties(ctx); err != nil && ctx.Err() == nil {
 			n.log.Info("will try again", "err", err)
 		}

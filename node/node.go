@@ -45,6 +45,8 @@ type Node struct {
 	door     *door.Listener
 	circle   circlePointer
 	guests   guests
+	warned   time.Time   // of the clock; onApplied only
+	marked   bool        // duties only: the store says that Raft has run here
 	level    atomic.Bool // the last catch-up has ended
 	duty     chan struct{}
 
@@ -62,7 +64,8 @@ type Node struct {
 // Start runs the node of a founded data folder. Errors are refusals where the
 // caller can do something: folder_in_use, port_in_use, wrong_node,
 // wrong_genesis, not_founded, insecure_listen.
-func Start(ctx context.Context, cfg Config) (*Node, error) {
+func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
+	defer recoverCorrupt(&err, cfg.Dir)
 	cfg = cfg.withDefaults()
 	n := &Node{cfg: cfg, duty: make(chan struct{}, 1), failed: make(chan error, 1), ids: ulid.Monotonic(rand.Reader, 0)}
 	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -184,6 +187,9 @@ func (n *Node) openPath(c *circle) (err error) {
 	if c.epoch > 0 {
 		n.path.Reconcile(c.voters)
 	}
+	if err := n.checkVotes(); err != nil {
+		return err
+	}
 	if err := n.path.Start(); err != nil {
 		return err
 	}
@@ -266,6 +272,7 @@ func (n *Node) serve() error {
 // onApplied hears each committed batch after its transaction.
 func (n *Node) onApplied(outcomes []raftpath.Outcome) {
 	members := false
+	n.watchClock(outcomes)
 	for _, o := range outcomes {
 		out, ok := o.Events.(fsm.Outcome)
 		if !ok {
@@ -279,6 +286,21 @@ func (n *Node) onApplied(outcomes []raftpath.Outcome) {
 	n.feed.grew()
 	if members {
 		n.refreshCircle()
+	}
+}
+
+// clockBound is how far ahead of this node's clock a stamp passes unremarked.
+const clockBound = 5 * time.Second
+
+// watchClock warns, once a minute, of stamps from a clock ahead of this one.
+func (n *Node) watchClock(outcomes []raftpath.Outcome) {
+	if len(outcomes) == 0 || time.Since(n.warned) < time.Minute {
+		return
+	}
+	ahead := time.UnixMilli(int64(outcomes[len(outcomes)-1].Stamp)).Sub(time.Now())
+	if ahead > clockBound {
+		n.warned = time.Now()
+		n.log.Warn("the cluster's time is ahead of this node's clock: compare the clocks of the nodes", "ahead", ahead.Round(time.Second))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/deliberd/deliberd/api"
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/internal/token"
@@ -38,6 +40,7 @@ type Handler struct {
 	methods map[string]method
 	listing json.RawMessage // answer of rpc.discover
 	polls   *api.Gate
+	bodies  *semaphore.Weighted // bytes of bodies that may still begin to arrive
 }
 
 // method runs one call.
@@ -61,7 +64,7 @@ func New(cfg Config) (*Handler, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 8 * time.Second
 	}
-	h := &Handler{cfg: cfg, polls: api.NewGate(cfg.MaxPolls, cfg.MaxPollsEach)}
+	h := &Handler{cfg: cfg, polls: api.NewGate(cfg.MaxPolls, cfg.MaxPollsEach), bodies: semaphore.NewWeighted(maxBodies)}
 	return h, h.register()
 }
 
@@ -76,7 +79,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnsupportedMediaType, invalid("unsupported_media_type", "send Content-Type: application/json", "The body is not declared as application/json."))
 		return
 	}
-	body, ok := readBody(w, r)
+	body, ok := h.readBody(w, r)
 	if !ok {
 		return
 	}
@@ -102,11 +105,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// maxBodies bounds the bytes of all bodies that are arriving at once, from
+// senders nobody has authenticated yet.
+const maxBodies = 64 << 20
+
 // bodyTime bounds how long a body may take to arrive, and an answer to leave.
 const bodyTime = 8 * time.Second
 
 // readBody reports whether there is a whole body; if not it has answered.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	size := r.ContentLength
+	if size < 0 || size > canon.MaxBytes {
+		size = canon.MaxBytes
+	}
+	if !h.bodies.TryAcquire(size) {
+		fail(w, http.StatusServiceUnavailable, fromRefusal(Unavailable, machine.Refuse(api.CodeBusy, "try again in a moment, or at another node", "Too many requests are arriving at once.")))
+		return nil, false
+	}
+	defer h.bodies.Release(size)
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines; a real connection has
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, canon.MaxBytes))
@@ -116,7 +132,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	case errors.As(err, &large):
 		fail(w, http.StatusRequestEntityTooLarge, parseError(&canon.Error{Code: canon.TooLarge, Offset: -1, Detail: "more than 1 MiB"}))
 	case err != nil:
-		fail(w, http.StatusBadRequest, invalid("body_incomplete", "send the whole body within 30 s", "The body did not arrive."))
+		fail(w, http.StatusBadRequest, invalid("body_incomplete", "send the whole body within 8 s", "The body did not arrive."))
 	}
 	return body, err == nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,13 +95,24 @@ func staleFlag(cmd *cobra.Command) *cobra.Command {
 }
 
 // fromFile takes a value as it is written, or with @ the content of a file.
+// readBounded reads a file of at most limit bytes, and no more of a longer one.
+func readBounded(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = usage("%s is longer than %d bytes", name, limit)
+	}
+	return text, err
+}
+
 func fromFile(value string) (string, error) {
 	if name, ok := strings.CutPrefix(value, "@"); ok {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return "", usage("%v", err)
-		}
-		return string(text), nil
+		text, err := readBounded(name, 1<<20)
+		return string(text), err
 	}
 	return value, nil
 }

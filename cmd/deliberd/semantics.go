@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"os"
 	"sort"
 
 	"github.com/spf13/cobra"
@@ -74,16 +73,15 @@ Further members: supports, gamma_plus, gamma_minus, empty_weight, method
 	}
 }
 
+// maxInput is the longest file that the offline checks read.
+const maxInput = 64 << 20
+
 // readInput reads a file, or standard input for -.
 func (a *app) readInput(path string) ([]byte, error) {
 	if path == "-" {
-		return io.ReadAll(io.LimitReader(a.in, 64<<20))
+		return io.ReadAll(io.LimitReader(a.in, maxInput+1))
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, usage("%v", err)
-	}
-	return text, nil
+	return readBounded(path, maxInput)
 }
 
 func explainFile(text []byte) (*deliberation.Explanation, error) {

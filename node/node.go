@@ -297,7 +297,7 @@ func (n *Node) watchClock(outcomes []raftpath.Outcome) {
 	if len(outcomes) == 0 || time.Since(n.warned) < time.Minute {
 		return
 	}
-	ahead := time.UnixMilli(int64(outcomes[len(outcomes)-1].Stamp)).Sub(time.Now())
+	ahead := time.Until(time.UnixMilli(int64(outcomes[len(outcomes)-1].Stamp)))
 	if ahead > clockBound {
 		n.warned = time.Now()
 		n.log.Warn("the cluster's time is ahead of this node's clock: compare the clocks of the nodes", "ahead", ahead.Round(time.Second))

@@ -5,6 +5,7 @@ package standard_test
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/deliberd/deliberd/deliberation"
 	"github.com/deliberd/deliberd/fsm"
 	"github.com/deliberd/deliberd/fsm/standard"
 	"github.com/deliberd/deliberd/internal/canon"
@@ -73,6 +75,59 @@ func (w *world) responses(n int) (entries [][]byte) {
 		}
 	}
 	return entries
+}
+
+// BenchmarkFastVerdict applies, each in an entry of its own, the moderator's
+// resolve of rounds of five whose standing confirmations make the verdict.
+func BenchmarkFastVerdict(b *testing.B) {
+	w := newWorld(b)
+	agents := []string{"a1", "a2", "a3", "a4", "a5"}
+	w.register(agents...)
+	var prepared []*fsm.Prepared
+	for range b.N {
+		prepared = append(prepared, w.prepare(w.clearRound(agents)))
+	}
+	used := cpuTime()
+	b.ResetTimer()
+	for _, p := range prepared {
+		w.apply(p)
+	}
+	b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/action")
+}
+
+// clearRound prepares a round and returns the entry that resolves it.
+func (w *world) clearRound(agents []string) []byte {
+	type object = map[string]any
+	do := func(actor, kind string, body any) string {
+		return w.apply(w.prepare(w.entry(w.action(actor, "deliberatic."+kind, body)))).Answers[0].ActionID
+	}
+	evidence := func(value float64) []object {
+		return []object{{"type": "performance", "value": value, "confidence": 0.1, "timestamp": "2026-01-15T10:00:00Z"}}
+	}
+	hour := object{"collect_ms": 3_600_000, "confirm_ms": 3_600_000, "evidence_ms": 3_600_000}
+	round := do(agents[0], "open", object{"title": "Which link?", "domain": "ops", "participants": agents, "windows": hour})
+	first := do(agents[0], "position", object{"round": round, "answer": "north", "text": "measured", "evidence": evidence(0.95), "probability": 0.9})
+	second := do(agents[1], "position", object{"round": round, "answer": "south", "text": "measured", "evidence": evidence(0.3), "probability": 0.6})
+	do(agents[2], "support", object{"round": round, "target": first, "text": "spare capacity", "evidence": evidence(0.1)})
+	do(agents[3], "challenge", object{"round": round, "target": second, "text": "down twice", "evidence": evidence(0.1)})
+	for _, id := range agents[2:] {
+		do(id, "confirm", object{"round": round, "standing": object{"winners": []string{first}, "expires_ms": time.Now().Add(time.Hour).UnixMilli()}})
+	}
+	moderator := ""
+	params := fmt.Appendf(nil, `{"round":%q}`, round)
+	err := w.store.View(func(tx machine.Tx) error {
+		text, err := w.f.Query(tx, "deliberatic.get", agents[0], params)
+		var view deliberation.View
+		if err == nil {
+			err = json.Unmarshal(text, &view)
+		}
+		moderator = view.Moderator
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.entry(w.action(moderator, "deliberatic.resolve", object{"round": round}))
 }
 
 type world struct {

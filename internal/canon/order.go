@@ -31,18 +31,18 @@ func (w *walker) ordered(out []byte, depth int) []byte {
 			m.end = w.at
 			members = append(members, m)
 		}
-		slices.SortFunc(members, func(a, b span) int {
-			return bytes.Compare(w.raw[a.start+1:a.colon-1], w.raw[b.start+1:b.colon-1])
-		})
+		end := w.at
+		w.sort(members)
 		out = append(out, '{')
 		for i, m := range members {
 			if i > 0 {
 				out = append(out, ',')
 			}
 			out = append(out, w.raw[m.start:m.colon+1]...)
-			value := walker{w.raw[:m.end], m.colon + 1}
-			out = value.ordered(out, depth+1)
+			w.at = m.colon + 1
+			out = w.ordered(out, depth+1)
 		}
+		w.at = end
 		return append(out, '}')
 	case c == '[':
 		out = append(out, '[')
@@ -58,3 +58,19 @@ func (w *walker) ordered(out []byte, depth int) []byte {
 	w.skip()
 	return append(out, w.raw[start:w.at]...)
 }
+
+// sort orders members by name. Mostly they are few, and nearly in order.
+func (w *walker) sort(members []span) {
+	if len(members) > 32 {
+		slices.SortFunc(members, func(a, b span) int { return bytes.Compare(w.name(a), w.name(b)) })
+		return
+	}
+	for i := 1; i < len(members); i++ {
+		for k := i; k > 0 && bytes.Compare(w.name(members[k]), w.name(members[k-1])) < 0; k-- {
+			members[k], members[k-1] = members[k-1], members[k]
+		}
+	}
+}
+
+// name is a member's name as it is spelled, without its quotes.
+func (w *walker) name(m span) []byte { return w.raw[m.start+1 : m.colon-1] }

@@ -66,7 +66,7 @@ func (k PublicKey) VerifyDetached(typ string, payload []byte, jws string) error 
 	input := make([]byte, 0, len(head.encoded)+1+base64.RawURLEncoding.EncodedLen(len(payload)))
 	input = append(append(input, head.encoded...), '.')
 	input = base64.RawURLEncoding.AppendEncode(input, payload)
-	if k.IsZero() || !ed25519.Verify(k.raw[:], input, sig) {
+	if k.IsZero() || !verifyPlain(k.raw[:], input, sig) {
 		return fmt.Errorf("%w: it does not verify", ErrBadSignature)
 	}
 	return nil

@@ -5,7 +5,7 @@
 // One rule serves everywhere a principal's signature is checked: the
 // protected header is exactly {alg: EdDSA, kid, typ}, base64url is strict,
 // the key is canonical and not of small order, and verification is
-// cofactorless (crypto/ed25519) and never batched. Node votes follow ZIP-215
+// cofactorless (as crypto/ed25519) and never batched. Node votes follow ZIP-215
 // instead: see package pbft.
 package sign
 

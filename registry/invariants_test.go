@@ -22,11 +22,12 @@ func TestWhateverIsAskedEveryKeyHasOneOwnerAndEveryPrincipalAtMostOneKey(t *test
 			keys = append(keys, keyOf(t, fmt.Sprint(i)))
 		}
 		ended := map[string]bool{} // kids that have stopped
+		var reader Reader
 		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
 			actor, id := rapid.SampledFrom(names).Draw(rt, "actor"), rapid.SampledFrom(names).Draw(rt, "id")
 			key := rapid.SampledFrom(keys).Draw(rt, "key")
 			var err error
-			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
 			case 0, 1:
 				body, _ := NewRegister("00000000000000000000000000000000000000000000000000000000000000ff", actor, id, machine.Agent, "", key)
 				_, err = b.Do(actor, KindRegister, body)
@@ -38,14 +39,42 @@ func TestWhateverIsAskedEveryKeyHasOneOwnerAndEveryPrincipalAtMostOneKey(t *test
 					body.KID = key.KID()
 				}
 				_, err = b.Do(actor, KindRevoke, body)
+			case 4:
+				authority := NewDecimal(rapid.SampledFrom([]string{"0.1", "0.9"}).Draw(rt, "authority"))
+				_, err = b.Do(actor, KindGrant, Grant{Principal: id, Pattern: rapid.SampledFrom(patterns).Draw(rt, "pattern"), Authority: authority, Trust: authority})
+			case 5:
+				_, err = b.Do(actor, KindUngrant, Ungrant{Principal: id, Pattern: rapid.SampledFrom(patterns).Draw(rt, "pattern")})
 			}
 			if _, refused := machine.IsRefusal(err); err != nil && !refused {
 				rt.Fatal(err)
 			}
 			checkKeys(rt, b, names, keys, ended)
 			checkCounts(rt, b, limit)
+			checkReader(rt, b, &reader, names, keys)
 		}
 	})
+}
+
+var patterns = []string{"*", "risk.*", "risk.credit"}
+
+// checkReader: what was read before never shows in what is answered now.
+func checkReader(rt *rapid.T, b bench, r *Reader, names []string, keys []sign.Key) {
+	for _, id := range names {
+		p, ok, err := r.Lookup(b.Tx, id)
+		if want, known, _ := Lookup(b.Tx, id); err != nil || p != want || ok != known {
+			rt.Fatalf("%s is read as %+v, %v, %v, it is %+v", id, p, ok, err, want)
+		}
+		g, ok, err := r.GrantFor(b.Tx, id, "risk.credit")
+		if want, held, _ := GrantFor(b.Tx, id, "risk.credit"); err != nil || g != want || ok != held {
+			rt.Fatalf("the grant of %s is read as %+v, %v, %v, it is %+v", id, g, ok, err, want)
+		}
+		for _, k := range keys {
+			key, status, err := r.Key(b.Tx, id, k.KID())
+			if want, now, _ := Key(b.Tx, id, k.KID()); err != nil || key != want || status != now {
+				rt.Fatalf("key %s of %s is read as %s, %v, it is %s", k.KID(), id, status, err, now)
+			}
+		}
+	}
 }
 
 func checkKeys(rt *rapid.T, b bench, names []string, keys []sign.Key, ended map[string]bool) {

@@ -55,7 +55,11 @@ func Init(tx machine.Tx, operators []Operator, limits Limits) error {
 
 // Lookup finds an agent, human or operator; ok is false when the id is unknown.
 func Lookup(tx machine.Tx, id string) (p machine.Principal, ok bool, err error) {
-	r, err := state{tx}.principal(id)
+	return lookup(state{tx}, id)
+}
+
+func lookup(s source, id string) (p machine.Principal, ok bool, err error) {
+	r, err := s.principal(id)
 	if err != nil || r == nil {
 		return machine.Principal{}, false, err
 	}
@@ -96,7 +100,10 @@ func (s KeyStatus) Refusal(actor, kid string) *machine.Refusal {
 // returned whenever it is known to be the actor's, for checking old
 // signatures; only [KeyActive] verifies a new action.
 func Key(tx machine.Tx, actor, kid string) (sign.PublicKey, KeyStatus, error) {
-	s := state{tx}
+	return findKey(state{tx}, actor, kid)
+}
+
+func findKey(s source, actor, kid string) (sign.PublicKey, KeyStatus, error) {
 	p, err := s.principal(actor)
 	if err != nil {
 		return sign.PublicKey{}, "", err
@@ -124,7 +131,10 @@ func Key(tx machine.Tx, actor, kid string) (sign.PublicKey, KeyStatus, error) {
 // GrantFor is what an active principal holds in a domain: the grant whose
 // pattern covers it most closely. ok is false when there is none.
 func GrantFor(tx machine.Tx, principal, domain string) (g machine.Grant, ok bool, err error) {
-	s := state{tx}
+	return grantFor(state{tx}, principal, domain)
+}
+
+func grantFor(s source, principal, domain string) (g machine.Grant, ok bool, err error) {
 	if !ValidDomain(domain) {
 		return machine.Grant{}, false, nil
 	}

@@ -79,18 +79,20 @@ func (s state) key(kid string) (*keyRecord, error) {
 func (s state) saveKey(kid string, k *keyRecord) error { return s.save(prefixKey+kid, k) }
 
 func (s state) grantOf(id, pattern string) (*grantRecord, error) {
-	return machine.Load[grantRecord](s.tx, prefixGrant+id+"\x00"+pattern)
+	return machine.Load[grantRecord](s.tx, grantKey(id, pattern))
 }
 
+func grantKey(id, pattern string) string { return prefixGrant + id + "\x00" + pattern }
+
 func (s state) saveGrant(id, pattern string, g *grantRecord) error {
-	if err := s.save(prefixGrant+id+"\x00"+pattern, g); err != nil {
+	if err := s.save(grantKey(id, pattern), g); err != nil {
 		return err
 	}
 	return s.tx.Put([]byte(prefixHolder+pattern+"\x00"+id), []byte{})
 }
 
 func (s state) dropGrant(id, pattern string) error {
-	if err := s.tx.Delete([]byte(prefixGrant + id + "\x00" + pattern)); err != nil {
+	if err := s.tx.Delete([]byte(grantKey(id, pattern))); err != nil {
 		return err
 	}
 	return s.tx.Delete([]byte(prefixHolder + pattern + "\x00" + id))

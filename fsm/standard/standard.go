@@ -23,7 +23,7 @@ import (
 func New(verify func(sign.Unverified, sign.PublicKey) (sign.Verified, error)) (*fsm.FSM, error) {
 	return fsm.New(fsm.Config{
 		Machines:       []machine.Machine{membership.New(), registry.New(), acp.New(), agora.New(), deliberation.New()},
-		Directory:      directory{},
+		Directory:      &directory{},
 		DirectoryName:  registry.Name,
 		Membership:     members{},
 		MembershipName: membership.Name,
@@ -59,22 +59,22 @@ func UseParams(f *fsm.FSM, g membership.Genesis) {
 }
 
 // directory adapts package registry to the state machine.
-type directory struct{}
+type directory struct{ read registry.Reader }
 
-func (directory) Lookup(tx machine.Tx, id string) (machine.Principal, bool, error) {
-	return registry.Lookup(tx, id)
+func (d *directory) Lookup(tx machine.Tx, id string) (machine.Principal, bool, error) {
+	return d.read.Lookup(tx, id)
 }
 
-func (directory) Key(tx machine.Tx, actor, kid string) (key sign.PublicKey, active, ok bool, err error) {
-	key, status, err := registry.Key(tx, actor, kid)
+func (d *directory) Key(tx machine.Tx, actor, kid string) (key sign.PublicKey, active, ok bool, err error) {
+	key, status, err := d.read.Key(tx, actor, kid)
 	return key, status == registry.KeyActive, !key.IsZero(), err
 }
 
-func (directory) Grant(tx machine.Tx, principal, domain string) (machine.Grant, bool, error) {
-	return registry.GrantFor(tx, principal, domain)
+func (d *directory) Grant(tx machine.Tx, principal, domain string) (machine.Grant, bool, error) {
+	return d.read.GrantFor(tx, principal, domain)
 }
 
-func (directory) Holders(tx machine.Tx, domain string) ([]string, error) {
+func (*directory) Holders(tx machine.Tx, domain string) ([]string, error) {
 	return registry.Holders(tx, domain)
 }
 

@@ -85,6 +85,9 @@ func checkElectorate(voters []Voter, vetoers []string) error {
 	}
 	seen := make(map[string]bool, len(voters))
 	for _, v := range voters {
+		if v.ID == "" {
+			return invalid("name voters by their ids", "a voter's id is empty")
+		}
 		if seen[v.ID] {
 			return invalid("name each voter once", "voter %.64q is named twice", v.ID)
 		}
@@ -92,6 +95,9 @@ func checkElectorate(voters []Voter, vetoers []string) error {
 	}
 	clear(seen)
 	for _, id := range vetoers {
+		if id == "" {
+			return invalid("name vetoers by their ids", "a vetoer's id is empty")
+		}
 		if seen[id] {
 			return invalid("name each vetoer once", "vetoer %.64q is named twice", id)
 		}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,16 +199,33 @@ func (c *Cluster) httpOf(i int) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(first)), nil
 }
 
+// Nodes listen below the ports from which systems serve outgoing connections:
+// theirs stay free while they are down.
+const (
+	firstPort = 20000
+	portRange = 12000
+)
+
 // freePorts finds ports that nobody listens on now.
 func freePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	var last error
+	for tries := 0; len(ports) < n; tries++ {
+		if tries == 1000 {
+			return nil, fmt.Errorf("no free ports between %d and %d: %w", firstPort, firstPort+portRange-1, last)
+		}
+		k, err := rand.Int(rand.Reader, big.NewInt(portRange))
 		if err != nil {
 			return nil, err
 		}
+		port := firstPort + int(k.Int64())
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
 		defer l.Close() // all at once at the end, so that no port is found twice
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -96,19 +97,23 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// freeAddrs finds loopback addresses that nobody listens on now.
+// freeAddrs finds loopback addresses that nobody listens on now, where neither
+// outgoing connections nor the nodes' own ports are taken from.
 func freeAddrs(t testing.TB, n int) []string {
 	t.Helper()
 	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000)))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
 		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
+		if addrs = append(addrs, l.Addr().String()); len(addrs) == n {
+			return addrs
+		}
 	}
-	return addrs
+	t.Fatal("no free addresses")
+	return nil
 }
 
 func (l *lab) must(err error) {

@@ -91,7 +91,11 @@ func TestNodesCatchUpWithAHistoryThatNoLogHolds(t *testing.T) {
 		}
 	})
 	l.must(l.Kill(away))
-	ids := l.write(100, l.urls[:away]...).wait()
+	each := 100
+	if testing.Short() {
+		each = 40
+	}
+	ids := l.write(each, l.urls[:away]...).wait()
 	for i := range away {
 		l.cutLog(i)
 	}

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -28,6 +29,9 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if flag.Lookup("test.bench").Value.String() != "" {
+		os.Exit(code) // benchmarks keep their floors until the process ends
+	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	// go-libp2p's identify keeps a goroutine of a global LRU for the life of a process.
 	if err := goleak.Find(goleak.IgnoreTopFunction("github.com/libp2p/go-libp2p/p2p/net/swarm.init.func1")); err != nil && code == 0 {
@@ -38,12 +42,12 @@ func TestMain(m *testing.M) {
 }
 
 // quick are timings for tests on a busy machine.
-var quick = raftpath.Timing{Heartbeat: 400 * time.Millisecond, Election: 400 * time.Millisecond, Lease: 300 * time.Millisecond}
+var quick = raftpath.Timing{Heartbeat: 800 * time.Millisecond, Election: 800 * time.Millisecond, Lease: 700 * time.Millisecond}
 
 // short keeps few entries behind frequent snapshots.
 func short() raftpath.Timing {
 	t := quick
-	t.SnapshotInterval, t.SnapshotThreshold, t.TrailingLogs = 50*time.Millisecond, 16, 8
+	t.SnapshotInterval, t.SnapshotThreshold, t.TrailingLogs = 200*time.Millisecond, 32, 8
 	return t
 }
 

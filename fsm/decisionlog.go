@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 
@@ -85,8 +86,13 @@ type EntryData struct {
 
 var tree = compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
 
+// nodeKey numbers the nodes of the tree in the order in which they are
+// completed: a leaf, then the nodes above it whose last leaf it is. An entry
+// so adds its nodes side by side, and the store writes one page for them.
 func nodeKey(id compact.NodeID) []byte {
-	return binary.BigEndian.AppendUint64([]byte{nsNode, byte(id.Level)}, id.Index)
+	last := (id.Index+1)<<id.Level - 1 // the leaf that completes it
+	before := 2*last - uint64(bits.OnesCount64(last))
+	return seqKey(nsNode, before+uint64(id.Level))
 }
 
 func seqKey(ns byte, n uint64) []byte { return binary.BigEndian.AppendUint64([]byte{ns}, n) }

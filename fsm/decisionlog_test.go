@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/transparency-dev/merkle/compact"
 	"pgregory.net/rapid"
 
 	"github.com/deliberd/deliberd/internal/canon"
@@ -29,4 +30,17 @@ func TestARecordIsWrittenAsItsCanonicalJSON(t *testing.T) {
 			t.Fatalf("%q, %v, want %q", got, err, want)
 		}
 	})
+}
+
+func TestTheNodesOfTheTreeAreNumberedAsTheyAreCompleted(t *testing.T) {
+	next := uint64(0)
+	for leaf := range uint64(1 << 10) {
+		for level := uint(0); (leaf+1)%(1<<level) == 0; level++ {
+			id := compact.NewNodeID(level, (leaf+1)>>level-1)
+			if got := nodeKey(id); string(got) != string(seqKey(nsNode, next)) {
+				t.Fatalf("node %d/%d has key %x, want number %d", level, id.Index, got, next)
+			}
+			next++
+		}
+	}
 }

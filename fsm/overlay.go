@@ -168,7 +168,7 @@ const (
 	nsMachine    = 'm' // machine name, 0, its key
 	nsID         = 'i' // ULID, actor: the first answer
 	nsHead       = 'h' // the head, one key
-	nsNode       = 'n' // level, index: nodes of the decision log's tree
+	nsNode       = 'n' // number: nodes of the decision log's tree, see nodeKey
 	nsRecord     = 'e' // leaf number: the leaf's text
 	nsCheckpoint = 'c' // seq: size and root at the end of that entry
 )

@@ -24,39 +24,46 @@ import (
 	"github.com/deliberd/deliberd/store"
 )
 
-// BenchmarkACPResponses takes entries of 64 ACP responses through what every
-// node does with them: "prepare" decodes them, finds the keys and checks the
-// signatures; "apply" applies them to a real store. It reports the process's
-// CPU time an action.
+// BenchmarkACPResponses takes entries of ACP responses through what every node
+// does with them: "prepare" decodes them, finds the keys and checks the
+// signatures; "apply" applies them to a real store, in entries of 64 and
+// alone. It reports the process's CPU time an action.
 func BenchmarkACPResponses(b *testing.B) {
 	b.Run("prepare", func(b *testing.B) {
 		w := newWorld(b)
-		entries := w.responses(b.N)
-		used := cpuTime()
-		b.ResetTimer()
+		entries := w.responses(b.N, 64)
+		defer perAction(b)()
 		for _, e := range entries {
 			w.prepare(e)
 		}
-		b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/action")
 	})
-	b.Run("apply", func(b *testing.B) {
-		w := newWorld(b)
-		var prepared []*fsm.Prepared
-		for _, e := range w.responses(b.N) {
-			prepared = append(prepared, w.prepare(e))
-		}
-		used := cpuTime()
-		b.ResetTimer()
-		for _, p := range prepared {
-			w.apply(p)
-		}
-		b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/action")
-	})
+	for _, batch := range []int{64, 1} {
+		b.Run(fmt.Sprintf("apply-%d", batch), func(b *testing.B) {
+			w := newWorld(b)
+			var prepared []*fsm.Prepared
+			for _, e := range w.responses(b.N, batch) {
+				prepared = append(prepared, w.prepare(e))
+			}
+			defer perAction(b)()
+			for _, p := range prepared {
+				w.apply(p)
+			}
+		})
+	}
 }
 
-// responses are entries that hold n responses and up to 63 more.
-func (w *world) responses(n int) (entries [][]byte) {
-	const agents, batch = 256, 64
+// perAction reports the CPU time from now until its result is called.
+func perAction(b *testing.B) func() {
+	used := cpuTime()
+	b.ResetTimer()
+	return func() {
+		b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/action")
+	}
+}
+
+// responses are entries of batch responses each, n or a few more in all.
+func (w *world) responses(n, batch int) (entries [][]byte) {
+	const agents = 256
 	var names []string
 	for i := range agents {
 		names = append(names, fmt.Sprintf("agent-%03d", i))
@@ -87,12 +94,10 @@ func BenchmarkFastVerdict(b *testing.B) {
 	for range b.N {
 		prepared = append(prepared, w.prepare(w.clearRound(agents)))
 	}
-	used := cpuTime()
-	b.ResetTimer()
+	defer perAction(b)()
 	for _, p := range prepared {
 		w.apply(p)
 	}
-	b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-µs/action")
 }
 
 // clearRound prepares a round and returns the entry that resolves it.

@@ -150,6 +150,9 @@ func TestAFifthNodeBecomesAVoterOfAClusterWithACutLog(t *testing.T) {
 }
 
 func TestARemovedNodeStopsAndTheRestGoOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the removed node hears once, and may miss it on a machine that is busy with the race detector")
+	}
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leader=%v", leads), func(t *testing.T) {
 			c := newCluster(t, 4, quick)

@@ -1,7 +1,8 @@
 package deliberation
 
-import "github.com/deliberd/deliberd/machine" // ArgueBody challenges or supports an earlier argument, position or not.
+import "github.com/deliberd/deliberd/machine"
 
+// ArgueBody challenges or supports an earlier argument, position or not.
 type ArgueBody struct {
 	Round    string         `json:"round"`
 	Target   string         `json:"target"`

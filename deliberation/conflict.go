@@ -13,8 +13,9 @@ import (
 )
 
 // Purpose is the purpose of the PBFT instances that settle rounds; their id is the round's.
-const Purpose = "deliberatic.verdict" // Prepared is the data of deliberatic.prepared: the surviving positions are
+const Purpose = "deliberatic.verdict"
 
+// Prepared is the data of deliberatic.prepared: the surviving positions are
 // pre-prepared, and evidence is taken until the deadline.
 type Prepared struct {
 	Round     string        `json:"round"`

@@ -58,6 +58,36 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 }
 
+// BenchmarkCertify is the apply that ends a contested round of four by a
+// certificate of three voters. The store is a map.
+func BenchmarkCertify(b *testing.B) {
+	r := newRig(b)
+	round, _, _ := r.close(nil)
+	r.done(round, agents...)
+	f := r.frozen(round)
+	cert := r.certificate(f, r.complete(f.Seq), 0, 1, 2)
+	action, err := r.Key("n1").Sign(machinetest.Genesis, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "deliberatic.certify", "n1", obj{"round": round, "certificate": cert})
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := action.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	verified, err := sign.Verify(text, r.Key("n1").Public())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		tx := maps.Clone(r.Tx)
+		b.StartTimer()
+		if _, _, err := r.Machine.Apply(tx, r.Ctx(), verified); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkGrade is the semantics of a round as large as one may be: a chain
 // of challenges, and the same with cross-references that close cycles in
 // which the printed rule has no stable answer, so that the whole budget goes.

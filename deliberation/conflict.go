@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
@@ -202,7 +204,11 @@ func (s *step) verify(raw json.RawMessage) (*CertificateSummary, error) {
 		return nil, machine.Refuse(CodeBadCertificate, "hand in what the PBFT instance gave", "not a certificate")
 	}
 	digest := CertDigest(s.ctx.Genesis, f.Generation, f.Epoch, s.round.ID, f.OutcomeHash, at)
-	if err := pbft.VerifyCertificate(committee, Instance(s.ctx.Genesis, FrozenRound{Round: s.round.ID, Freeze: *f}), digest, cert); err != nil {
+	voters, err := s.voters.prepare(committee)
+	if err == nil {
+		err = voters.VerifyCertificate(Instance(s.ctx.Genesis, FrozenRound{Round: s.round.ID, Freeze: *f}), digest, cert)
+	}
+	if err != nil {
 		r, ok := machine.IsRefusal(err)
 		if !ok {
 			return nil, err
@@ -210,6 +216,27 @@ func (s *step) verify(raw json.RawMessage) (*CertificateSummary, error) {
 		return nil, machine.Refuse(CodeBadCertificate, "hand in what the PBFT instance of this freeze gave", "%s", r.Message).With("cause", r.Code)
 	}
 	return &CertificateSummary{View: cert.View, Signers: len(cert.Votes), Voters: committee.N(), Tolerance: quorum.F(committee.N()), Epoch: f.Epoch, Generation: f.Generation}, nil
+}
+
+// committees keeps the voters whose keys were last made ready to verify: one
+// epoch's serve all its certificates.
+type committees struct {
+	mu    sync.Mutex
+	of    machine.Committee
+	ready *pbft.Committee
+}
+
+func (c *committees) prepare(of machine.Committee) (*pbft.Committee, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready != nil && c.of.Epoch == of.Epoch && slices.Equal(c.of.Members, of.Members) {
+		return c.ready, nil
+	}
+	ready, err := pbft.NewCommittee(of)
+	if err == nil {
+		c.of, c.ready = of, ready
+	}
+	return ready, err
 }
 
 // Instance is the PBFT instance that settles a frozen round.

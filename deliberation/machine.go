@@ -17,10 +17,12 @@ var schemas embed.FS
 
 func schema(name string) json.RawMessage { return machine.MustSchema(schemas, name) }
 
-// Machine is the round as a replicated machine. It holds no state of its own.
+// Machine is the round as a replicated machine. It holds no state of its own:
+// voters are keys made ready, which can be done again.
 type Machine struct {
 	kinds    []machine.Kind
 	handlers map[string]func(*step, *action) (any, error)
+	voters   committees
 }
 
 // New makes the machine.
@@ -65,7 +67,7 @@ func (m *Machine) Apply(tx machine.Tx, ctx machine.Ctx, v machine.Verified) (any
 	if !ok {
 		return nil, nil, machine.Refuse(machine.CodeUnknownKind, "", "%s is no kind of this machine", act.Kind)
 	}
-	s := &step{book: book{tx}, ctx: ctx}
+	s := &step{book: book{tx}, ctx: ctx, voters: &m.voters}
 	answer, err := handle(s, &action{id: act.ID, actor: act.Actor, body: act.Body})
 	if err != nil {
 		return nil, nil, err

@@ -14,6 +14,7 @@ type step struct {
 	authors map[string]string // argument id to author, with graded
 	ended   *Verdict          // which this step has brought about
 	read    memo
+	voters  *committees // of the machine
 }
 
 func (s *step) now() Stamp { return s.ctx.Now }

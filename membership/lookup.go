@@ -86,11 +86,11 @@ func Committee(tx machine.Tx, epoch uint64) (c machine.Committee, ok bool, err e
 	}
 	c = machine.Committee{Epoch: e.Epoch, Members: make([]machine.Member, len(e.Voters))}
 	for i, v := range e.Voters {
-		key, err := sign.ParseX(v.PBFTKey)
+		key, err := sign.RawX(v.PBFTKey) // checked when the node was admitted
 		if err != nil {
 			return machine.Committee{}, false, fmt.Errorf("membership: epoch %d is damaged: %w", epoch, err)
 		}
-		c.Members[i] = machine.Member{Node: v.Node, Key: [32]byte(key.Bytes())}
+		c.Members[i] = machine.Member{Node: v.Node, Key: key}
 	}
 	return c, true, nil
 }

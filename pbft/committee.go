@@ -41,10 +41,11 @@ func NewCommittee(c machine.Committee) (*Committee, error) {
 		if err != nil {
 			return nil, machine.Refuse(CodeBadCommittee, "give the member another key", "member %q: %v", m.Node, err)
 		}
-		if other, dup := seen[key.Class()]; dup {
+		class := key.Class()
+		if other, dup := seen[class]; dup {
 			return nil, machine.Refuse(CodeBadCommittee, "give each member its own key", "members %q and %q share a key", other, m.Node)
 		}
-		seen[key.Class()] = m.Node
+		seen[class] = m.Node
 		out.nodes, out.keys = append(out.nodes, m.Node), append(out.keys, key)
 	}
 	return out, nil

@@ -74,11 +74,21 @@ func NewPublicKey(raw []byte) (PublicKey, error) {
 // [NewPublicKey] when the record was made, and since kid is the hash of x, a
 // damaged record errs with [ErrBadKey]. It costs a hash, no arithmetic.
 func StoredKey(x, kid string) (PublicKey, error) {
-	raw, err := strictBase64(x)
-	if err != nil || len(raw) != ed25519.PublicKeySize || Thumbprint(x) != kid {
+	raw, err := RawX(x)
+	if err != nil || Thumbprint(x) != kid {
 		return PublicKey{}, fmt.Errorf("%w: the stored key is not the one that kid %q names", ErrBadKey, kid)
 	}
-	return PublicKey{raw: [ed25519.PublicKeySize]byte(raw), kid: kid}, nil
+	return PublicKey{raw: raw, kid: kid}, nil
+}
+
+// RawX is the 32 bytes of a JWK's member x, not checked to be a key. It errs
+// with [ErrBadKey] on another length or spelling.
+func RawX(x string) (out [ed25519.PublicKeySize]byte, err error) {
+	raw, err := strictBase64(x)
+	if err != nil || len(raw) != len(out) {
+		return out, fmt.Errorf("%w: x is not 32 bytes of strict unpadded base64url", ErrBadKey)
+	}
+	return [ed25519.PublicKeySize]byte(raw), nil
 }
 
 // Thumbprint is the RFC 7638 thumbprint of the Ed25519 JWK with this x.

@@ -21,7 +21,7 @@ func certified(t testing.TB, n int, signers ...int) (machine.Committee, Instance
 
 func commitProof(in Instance, signer int, view uint64, value string) Proof {
 	f := Sign(in.Domain(), signer, []Vote{{Key: in.Key(), View: view, Phase: Commit, Digest: valueOf(value)}}, testKeys(signer + 1)[signer])
-	return f.proof()
+	return f.Proof()
 }
 
 func TestACertificateNeedsAQuorumOfDistinctVotersOfItsEpoch(t *testing.T) {
@@ -62,11 +62,11 @@ func TestACertificateNeedsAQuorumOfDistinctVotersOfItsEpoch(t *testing.T) {
 		}},
 		{"a prepare instead of a commit", CodeBadSignature, members, in, "A", func(c *Certificate) {
 			f := Sign(in.Domain(), 2, []Vote{{Key: in.Key(), Phase: Prepare, Digest: valueOf("A")}}, testKeys(3)[2])
-			c.Votes[2] = f.proof()
+			c.Votes[2] = f.Proof()
 		}},
 		{"a foreign key", CodeBadSignature, members, in, "A", func(c *Certificate) {
 			f := Sign(in.Domain(), 2, []Vote{{Key: in.Key(), Phase: Commit, Digest: valueOf("A")}}, testKeys(9)[8])
-			c.Votes[2] = f.proof()
+			c.Votes[2] = f.Proof()
 		}},
 		{"another view", CodeBadSignature, members, in, "A", func(c *Certificate) { c.View = 1 }},
 		{"another digest inside", CodeBadSignature, members, in, "B", func(c *Certificate) { c.Digest = valueOf("B") }},
@@ -99,7 +99,7 @@ func TestAVoteFromABatchedFrameIsProvableAlone(t *testing.T) {
 		}
 		votes = append(votes, v)
 	}
-	cert.Votes[1] = Sign(in.Domain(), 1, votes, testKeys(2)[1]).proof()
+	cert.Votes[1] = Sign(in.Domain(), 1, votes, testKeys(2)[1]).Proof()
 	if err := VerifyCertificate(members, in, valueOf("A"), cert); err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +136,8 @@ func TestGuiltNamesOneSignerAndTwoVotesOfOneSlot(t *testing.T) {
 	}
 	guilt := func(a, b Vote, signerA, signerB int) Guilt {
 		return Guilt{Domain: in.Domain(), A: a, B: b,
-			ProofA: Sign(in.Domain(), signerA, []Vote{a}, keys[signerA]).proof(),
-			ProofB: Sign(in.Domain(), signerB, []Vote{b}, keys[signerB]).proof()}
+			ProofA: Sign(in.Domain(), signerA, []Vote{a}, keys[signerA]).Proof(),
+			ProofB: Sign(in.Domain(), signerB, []Vote{b}, keys[signerB]).Proof()}
 	}
 	if err := guilt(vote(0, Commit, "A"), vote(0, Commit, "B"), 2, 2).Verify(c); err != nil {
 		t.Error(err)

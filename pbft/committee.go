@@ -2,9 +2,11 @@ package pbft
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft/internal/simkey"
 	"github.com/deliberd/deliberd/pbft/quorum"
 )
 
@@ -21,6 +23,7 @@ type Committee struct {
 	nodes []string
 	keys  []sign.NodeKey
 	f, q  int
+	ring  *simkey.Ring // in simulations, instead of keys
 }
 
 // NewCommittee checks and prepares a committee: members ascending by node
@@ -49,6 +52,26 @@ func NewCommittee(c machine.Committee) (*Committee, error) {
 		out.nodes, out.keys = append(out.nodes, m.Node), append(out.keys, key)
 	}
 	return out, nil
+}
+
+// NewSimulatedCommittee is a committee for package sim, which signs by a cheap
+// keyed hash. Only code inside pbft can make a ring.
+func NewSimulatedCommittee(epoch uint64, ring *simkey.Ring) *Committee {
+	n := ring.N()
+	c := &Committee{epoch: epoch, f: quorum.F(n), q: quorum.Q(n), ring: ring}
+	for i := range n {
+		c.nodes = append(c.nodes, fmt.Sprintf("node%03d", i))
+	}
+	c.keys = make([]sign.NodeKey, n)
+	return c
+}
+
+// signed reports whether a member signed a message.
+func (c *Committee) signed(member int, message []byte, s *Signature) bool {
+	if c.ring != nil {
+		return c.ring.Verify(member, message, s[:])
+	}
+	return c.keys[member].Verify(message, s[:])
 }
 
 // Epoch is the voter epoch of the committee.

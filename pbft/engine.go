@@ -150,6 +150,18 @@ func (e *Engine) View() uint64 { return e.view }
 // Decision is the certificate, or nil while the instance is undecided.
 func (e *Engine) Decision() *Certificate { return e.cert }
 
+// Held is how many votes the engine keeps, its own among them, whatever others
+// send at most 16 for each member and 32 more.
+func (e *Engine) Held() int {
+	count := len(e.own) + len(e.sent) + len(e.fresh)
+	for m := range e.votes {
+		for _, list := range e.votes[m].of {
+			count += len(list)
+		}
+	}
+	return count
+}
+
 // Committee is the instance's committee.
 func (e *Engine) Committee() *Committee { return e.committee }
 
@@ -216,7 +228,7 @@ func (e *Engine) count(f *Frame, v verifiedVote) error {
 		return machine.Refuse(CodeNotPrimary, "", "member %d sent a %s in view %d, whose primary is %d", from, v.Phase, v.View, primary)
 	}
 	if held := b.find(v.slot()); held != nil {
-		return e.compare(from, held, cast{v, f.proof()})
+		return e.compare(from, held, cast{v, f.Proof()})
 	}
 	if e.cert != nil {
 		return machine.Refuse(CodeOld, "", "the instance is decided")
@@ -224,7 +236,7 @@ func (e *Engine) count(f *Frame, v verifiedVote) error {
 	if !b.room(v.slot()) || v.View < e.view && v.Phase != Commit {
 		return machine.Refuse(CodeOld, "", "view %d is past", v.View)
 	}
-	e.file(from, cast{v, f.proof()})
+	e.file(from, cast{v, f.Proof()})
 	return nil
 }
 

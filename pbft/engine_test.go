@@ -85,7 +85,7 @@ func (l *lone) preparedIn(view uint64, value string) *Prepared {
 			phase = PrePrepare
 		}
 		v := Vote{Key: key, View: view, Phase: phase, Digest: valueOf(value)}
-		p.Votes = append(p.Votes, Sign(l.config.Instance.Domain(), i, []Vote{v}, l.keys[i]).proof())
+		p.Votes = append(p.Votes, Sign(l.config.Instance.Domain(), i, []Vote{v}, l.keys[i]).Proof())
 	}
 	return p
 }
@@ -198,7 +198,7 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 	claim := func(signer int, p *Prepared) Claim {
 		v := viewChange(1, p)
 		v.Key = key
-		return Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: Sign(domain, signer, []Vote{v}, l.keys[signer]).proof()}
+		return Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: Sign(domain, signer, []Vote{v}, l.keys[signer]).Proof()}
 	}
 	a := l.preparedIn(0, "A")
 	short := l.preparedIn(0, "B") // one vote of it is of another value
@@ -227,7 +227,7 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLone(t, 4, 2, Config{Validate: anything, Timeout: 10})
-			err := l.hear(1, Vote{Phase: PrePrepare, View: 1, Digest: valueOf(c.value), Proof: c.nv.encode()})
+			err := l.hear(1, Vote{Phase: PrePrepare, View: 1, Digest: valueOf(c.value), Proof: c.nv.Encode()})
 			if c.ok != (err == nil) || c.ok != (l.engine().View() == 1) {
 				t.Fatalf("refused with %v, view %d", err, l.engine().View())
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft/internal/simkey"
 )
 
 // Bounds of a frame.
@@ -95,8 +96,15 @@ func hashesOf(votes []Vote) []Digest {
 	return out
 }
 
-// proof is the proof of every vote in the frame.
-func (f *Frame) proof() Proof {
+// SignSimulated is [Sign] for a member of a simulated committee.
+func SignSimulated(d Domain, signer int, votes []Vote, ring *simkey.Ring) *Frame {
+	f := &Frame{domain: d, signer: signer, votes: votes, hashes: hashesOf(votes)}
+	f.signature = ring.Sign(signer, signedBytes(d, signer, f.hashes))
+	return f
+}
+
+// Proof is the proof of every vote in the frame.
+func (f *Frame) Proof() Proof {
 	return Proof{Signer: f.signer, Hashes: f.hashes, Signature: f.signature}
 }
 
@@ -148,6 +156,12 @@ func (c *Committee) VerifyAll(frames []*Frame) ([]Verified, []error) {
 			errs[i] = machine.Refuse(CodeNotMember, "", "the committee of epoch %d has no member %d", c.epoch, f.signer)
 		case f.domain.Epoch != c.epoch:
 			errs[i] = machine.Refuse(CodeOtherDomain, "", "signed in epoch %d, the committee's is %d", f.domain.Epoch, c.epoch)
+		case c.ring != nil:
+			if message := signedBytes(f.domain, f.signer, f.hashes); c.signed(f.signer, message, &f.signature) {
+				out[i] = Verified{frame: f, votes: c.justify(f)}
+				continue
+			}
+			errs[i] = machine.Refuse(CodeBadSignature, "", "the frame of member %d does not verify", f.signer)
 		default:
 			items = append(items, sign.Signed{Key: c.keys[f.signer], Message: signedBytes(f.domain, f.signer, f.hashes), Sig: f.signature[:]})
 			at = append(at, i)

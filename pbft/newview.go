@@ -74,7 +74,7 @@ func Highest(claims []Claim) (int, bool) {
 
 // newView decodes and checks the proof of a PrePrepare above view 0.
 func (c *Committee) newView(d Domain, v Vote) (*NewView, error) {
-	nv, err := decodeNewView(v.Proof)
+	nv, err := DecodeNewView(v.Proof)
 	if err != nil {
 		return nil, err
 	}

@@ -63,10 +63,10 @@ func (l *lone) newViewOf(view uint64, value string) Vote {
 			v = viewChange(view, a)
 		}
 		v.Key = l.config.Instance.Key()
-		proof := Sign(l.config.Instance.Domain(), signer, []Vote{v}, l.keys[signer]).proof()
+		proof := Sign(l.config.Instance.Domain(), signer, []Vote{v}, l.keys[signer]).Proof()
 		nv.Claims = append(nv.Claims, Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: proof})
 	}
-	return Vote{View: view, Phase: PrePrepare, Digest: valueOf(value), Proof: nv.encode()}
+	return Vote{View: view, Phase: PrePrepare, Digest: valueOf(value), Proof: nv.Encode()}
 }
 
 func TestASignatureBindsTheDomainAndTheSigner(t *testing.T) {

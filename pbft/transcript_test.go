@@ -142,7 +142,7 @@ func (s *script) forge(d *datadriven.TestData) error {
 	case v.Phase == ViewChange && v.Prepared > 0: // a certificate of too few votes
 		v.Proof = (&Prepared{View: v.Prepared - 1, Digest: v.Digest, Votes: []Proof{{Hashes: []Digest{v.Digest}}}}).Encode()
 	case v.Phase == PrePrepare && v.View > 0: // a new view that quotes nobody
-		v.Proof = (&NewView{}).encode()
+		v.Proof = (&NewView{}).Encode()
 	}
 	frame := Sign(in.Domain(), from, []Vote{v}, s.net.keys[from])
 	for _, to := range numbers(d, "to") {

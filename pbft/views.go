@@ -114,7 +114,7 @@ func (e *Engine) tryPropose() {
 		if nv.Highest != nil {
 			v.Digest = nv.Highest.Digest
 		}
-		v.Proof = nv.encode()
+		v.Proof = nv.Encode()
 	}
 	if e.valid(v.Digest) {
 		e.cast(v)
@@ -220,7 +220,7 @@ func (e *Engine) keep(v Verified) error {
 		}
 		e.own[vote.slot()] = ownVote{vote.Vote, true}
 		if e.votes[e.self].find(vote.slot()) == nil {
-			e.file(e.self, cast{vote, v.frame.proof()})
+			e.file(e.self, cast{vote, v.frame.Proof()})
 		}
 		current = current || vote.View == e.view
 	}

@@ -122,7 +122,7 @@ func (p Proof) verify(c *Committee, d Domain, v Vote) error {
 	if len(p.Hashes) > MaxVotes || !holds(p.Hashes, v.Hash()) {
 		return machine.Refuse(CodeBadSignature, "", "the frame of member %d does not hold this %s", p.Signer, v.Phase)
 	}
-	if !c.keys[p.Signer].Verify(signedBytes(d, p.Signer, p.Hashes), p.Signature[:]) {
+	if !c.signed(p.Signer, signedBytes(d, p.Signer, p.Hashes), &p.Signature) {
 		return machine.Refuse(CodeBadSignature, "", "the signature of member %d does not verify", p.Signer)
 	}
 	return nil

@@ -54,7 +54,8 @@ func (p *Prepared) append(b []byte) []byte {
 	return appendProofs(b, p.Votes)
 }
 
-func (nv *NewView) encode() []byte {
+// Encode writes the proof of a new view, as a PrePrepare carries it.
+func (nv *NewView) Encode() []byte {
 	b := binary.BigEndian.AppendUint16(nil, uint16(len(nv.Claims)))
 	for _, c := range nv.Claims {
 		b = binary.BigEndian.AppendUint64(b, c.Prepared)
@@ -155,7 +156,8 @@ func DecodePrepared(b []byte) (*Prepared, error) {
 	return p, nil
 }
 
-func decodeNewView(b []byte) (*NewView, error) {
+// DecodeNewView reads what [NewView.Encode] wrote. It refuses with malformed.
+func DecodeNewView(b []byte) (*NewView, error) {
 	r := reader{left: b}
 	nv := &NewView{}
 	count := int(r.u16())

@@ -254,7 +254,7 @@ func FuzzDecodeProofs(f *testing.F) {
 		if p, err := DecodePrepared(b); err == nil && !bytes.Equal(p.Encode(), b) {
 			t.Fatal("a prepared certificate has two encodings")
 		}
-		if nv, err := decodeNewView(b); err == nil && !bytes.Equal(nv.encode(), b) {
+		if nv, err := DecodeNewView(b); err == nil && !bytes.Equal(nv.Encode(), b) {
 			t.Fatal("a new view has two encodings")
 		}
 	})

@@ -178,11 +178,15 @@ func (c *Committee) VerifyAll(frames []*Frame) ([]Verified, []error) {
 	return out, errs
 }
 
-// justify checks the proofs that votes carry.
+// justify checks the proofs that votes carry, and again that the fields of a
+// vote fit together: not every frame has come through a decoder.
 func (c *Committee) justify(f *Frame) []verifiedVote {
 	votes := make([]verifiedVote, len(f.votes))
 	for i, v := range f.votes {
 		votes[i].Vote = v
+		if votes[i].refused = v.check(); votes[i].refused != nil {
+			continue
+		}
 		switch {
 		case v.Phase == ViewChange && v.Prepared > 0:
 			votes[i].prepared, votes[i].refused = c.preparedClaim(f.domain, v)

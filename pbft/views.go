@@ -31,8 +31,9 @@ func (e *Engine) follow() {
 	}
 }
 
-// move makes view the current one. Votes of earlier views except commits are
-// no longer sent again, and the timer waits for a quorum to come along.
+// move makes view the current one. Votes of earlier views are no longer sent
+// again, since the lock carries on what they may have prepared, and the timer
+// waits for a quorum to come along.
 func (e *Engine) move(view uint64) {
 	e.view, e.armed, e.sent = view, false, nil
 	e.resendIn = e.cfg.Resend
@@ -122,14 +123,18 @@ func (e *Engine) tryPropose() {
 }
 
 // collect makes the proof of a new view from the first quorum of view changes.
+// Any quorum will do, so those that claim what this replica may not vote for
+// are left out: with them it could propose nothing.
 func (e *Engine) collect() *NewView {
 	nv := &NewView{}
 	var certs []*Prepared
 	for m := range e.votes {
-		if c := e.votes[m].find(slot{e.view, ViewChange}); c != nil && len(nv.Claims) < e.committee.q {
-			nv.Claims = append(nv.Claims, Claim{Prepared: c.vote.Prepared, Digest: c.vote.Digest, Proof: c.proof})
-			certs = append(certs, c.vote.prepared)
+		c := e.votes[m].find(slot{e.view, ViewChange})
+		if c == nil || len(nv.Claims) == e.committee.q || c.vote.prepared != nil && !e.valid(c.vote.Digest) {
+			continue
 		}
+		nv.Claims = append(nv.Claims, Claim{Prepared: c.vote.Prepared, Digest: c.vote.Digest, Proof: c.proof})
+		certs = append(certs, c.vote.prepared)
 	}
 	if len(nv.Claims) < e.committee.q {
 		return nil

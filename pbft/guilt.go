@@ -17,6 +17,9 @@ func (g Guilt) Signer() int { return g.ProofA.Signer }
 
 // Verify checks the proof against the committee of its epoch.
 func (g Guilt) Verify(c *Committee) error {
+	if g.Domain.Protocol != Protocol {
+		return machine.Refuse(CodeOtherDomain, "", "the votes are of protocol %q, expected %q", g.Domain.Protocol, Protocol)
+	}
 	if g.A.Key != g.B.Key || g.A.slot() != g.B.slot() || g.ProofA.Signer != g.ProofB.Signer {
 		return machine.Refuse(CodeMalformed, "", "the votes are not of one slot and one signer")
 	}

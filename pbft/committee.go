@@ -28,7 +28,7 @@ type Committee struct {
 
 // NewCommittee checks and prepares a committee: members ascending by node
 // without duplicates, keys of large order, no two keys usable with one private
-// scalar. It refuses with bad_committee.
+// scalar: equal up to a point of small order and the sign. It refuses with bad_committee.
 func NewCommittee(c machine.Committee) (*Committee, error) {
 	n := c.N()
 	if n < 1 || n > MaxMembers {
@@ -45,6 +45,7 @@ func NewCommittee(c machine.Committee) (*Committee, error) {
 			return nil, machine.Refuse(CodeBadCommittee, "give the member another key", "member %q: %v", m.Node, err)
 		}
 		class := key.Class()
+		class[31] &= 0x7f // the key of scalar −a is at hand for whoever holds a
 		if other, dup := seen[class]; dup {
 			return nil, machine.Refuse(CodeBadCommittee, "give each member its own key", "members %q and %q share a key", other, m.Node)
 		}

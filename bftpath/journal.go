@@ -70,25 +70,41 @@ func (j *journal) open(create bool) ([]item, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %s does not begin as the journal of this key does", ErrJournalCorrupt, j.path)
 	}
-	items, next, end, err := parse(salt, text)
+	items, _, _, err := parse(salt, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", j.path, err)
 	}
-	if j.file, err = os.OpenFile(j.path, os.O_RDWR, 0o600); err != nil {
-		return nil, err
-	}
-	j.salt, j.next, j.end, j.size = salt, next, int64(end), int64(len(text))
-	// What a crash left of a last write was never acknowledged: wipe it, so
-	// that it cannot be taken for something later.
-	if err := j.zero(j.end, j.size); err != nil {
-		return nil, err
-	}
-	return items, j.grow(j.end)
+	// What was read may be in memory only: after a failed write the system may
+	// hold pages as clean that never reached the disk, and no later sync writes
+	// them. A fresh copy is certain, and leaves behind what a crash tore.
+	return items, j.rewrite(items)
 }
 
-// append makes items durable as one record: they are on the disk when it
-// returns nil. After an error the journal must not be used for signing any more.
+// append makes items durable: they are on the disk when it returns nil. After
+// an error the journal must not be used for signing any more. Many items make
+// several records, each durable before the next is begun.
 func (j *journal) append(items []item) error {
+	for len(items) > 0 {
+		n := fitted(items, maxAppend)
+		if err := j.appendRecord(items[:n]); err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// fitted is how many of the items come to at most size bytes, but at least one.
+func fitted(items []item, size int) int {
+	for n := range items {
+		if size -= 5 + len(items[n].data); size < 0 && n > 0 {
+			return n
+		}
+	}
+	return len(items)
+}
+
+func (j *journal) appendRecord(items []item) error {
 	j.buf = appendRecord(j.buf[:0], j.salt, j.next, items)
 	if err := j.grow(j.end + int64(len(j.buf))); err != nil {
 		return err
@@ -165,12 +181,8 @@ func (j *journal) fill(pub [32]byte, items []item) error {
 		return err
 	}
 	for len(items) > 0 {
-		n, size := 0, 0
-		for n < len(items) && (n == 0 || size+len(items[n].data) < chunk/2) {
-			size += len(items[n].data)
-			n++
-		}
-		if err := j.append(items[:n]); err != nil {
+		n := fitted(items, chunk/2)
+		if err := j.appendRecord(items[:n]); err != nil {
 			return err
 		}
 		items = items[n:]

@@ -23,6 +23,7 @@ const (
 	recordHead  = 20
 	recordMagic = 0x50424A31 // "PBJ1"
 	maxRecord   = 64 << 20
+	maxAppend   = 16 << 20 // bytes of items that share a record
 )
 
 // Kinds of item.

@@ -188,6 +188,7 @@ func (l *loop) advance(in *instance, batch *signedBatch) {
 			}
 		}
 	}
+	prune(&in.stored, key)
 	if err := in.engine.Advance(mine...); err != nil {
 		if r, ok := machine.IsRefusal(err); ok && r.Code == pbft.CodeCorrupt {
 			l.d.fail(err)

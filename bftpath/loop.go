@@ -135,6 +135,7 @@ func (l *loop) begin(s *startCommand) []*arrival {
 		l.d.log.Error("a stored quorum decided another value than this node holds right", "instance", s.instance.ID, "err", err)
 	}
 	in := &instance{engine: engine, committee: s.committee, stored: cfg.Restored}
+	prune(&in.stored, s.key)
 	l.instances[s.key] = in
 	l.count(func(st *Stats) { st.Undecided++ })
 	l.touch(in)

@@ -72,6 +72,43 @@ func (l *loop) restored(key pbft.Digest) *pbft.Restored {
 	return l.recalled[key]
 }
 
+// prune drops from what is stored of an instance all that a later view has made
+// idle: a replica comes back from its votes in its highest view and its highest
+// lock. Without it an instance that stays undecided would grow with every view.
+func prune(r *pbft.Restored, key pbft.Digest) {
+	if len(r.Prepared) > 1 {
+		highest := r.Prepared[0]
+		for _, p := range r.Prepared[1:] {
+			if p.View > highest.View {
+				highest = p
+			}
+		}
+		r.Prepared = []*pbft.Prepared{highest}
+	}
+	last := uint64(0)
+	for _, f := range r.Frames {
+		last = max(last, lastView(f, key))
+	}
+	kept := r.Frames[:0:0]
+	for _, f := range r.Frames {
+		if lastView(f, key) == last {
+			kept = append(kept, f)
+		}
+	}
+	r.Frames = kept
+}
+
+// lastView is the highest view that a frame's votes of an instance name.
+func lastView(f *pbft.Frame, key pbft.Digest) (view uint64) {
+	votes := f.Votes()
+	for i := range votes {
+		if votes[i].Key == key {
+			view = max(view, votes[i].View)
+		}
+	}
+	return view
+}
+
 // compare warns when this node now holds another value right than it voted for.
 func (l *loop) compare(s *startCommand, r *pbft.Restored) {
 	for _, f := range r.Frames {

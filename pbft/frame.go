@@ -196,3 +196,7 @@ func (c *Committee) justify(f *Frame) []verifiedVote {
 	}
 	return votes
 }
+
+// Refused is why the proof of the vote at an index does not justify it; nil
+// when it does. The engine refuses such a vote for the same reason.
+func (v Verified) Refused(i int) error { return v.votes[i].refused }

@@ -1,0 +1,219 @@
+// Package campaign plays many schedules of package sim at once, on all cores,
+// and shrinks what it finds.
+package campaign
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/deliberd/deliberd/pbft/sim"
+)
+
+// Options say what a campaign plays. Seed s plays the plan of s among
+// Sizes[s mod len(Sizes)] nodes, from Seed upwards, so that a range of seeds
+// and the other options name the same schedules on every machine.
+type Options struct {
+	Seed      int64
+	Schedules int64 // how many that count ([sim.Result.Counts]) must be played at least
+	Sizes     []int // default [sim.Sizes]
+	Kinds     []sim.Kind
+	Excess    int  // liars beyond f
+	Genuine   bool // Ed25519 signatures
+	Workers   int  // default: one per core
+	// Recheck plays one schedule in that many twice and demands equal results;
+	// 0 means 1,000.
+	Recheck  int64
+	Keep     int // violations kept; the campaign stops at that many. Default 1.
+	Progress func(Report)
+	Every    time.Duration // between calls of Progress; default 10 s
+}
+
+// Finding is a schedule that violated something.
+type Finding struct {
+	Seed      int64         `json:"seed"`
+	Nodes     int           `json:"nodes"`
+	Played    int64         `json:"played"` // schedules played by then
+	Violation sim.Violation `json:"violation"`
+	Plan      sim.Plan      `json:"plan"`
+}
+
+// Report is what a campaign has done so far.
+type Report struct {
+	FirstSeed  int64              `json:"first_seed"`
+	NextSeed   int64              `json:"next_seed"` // all before it have been played
+	Played     int64              `json:"played"`
+	Schedules  int64              `json:"schedules"` // of two views or more, with a fault
+	Views      map[uint64]int64   `json:"views"`     // schedules by the highest view reached
+	Nodes      map[int]int64      `json:"nodes"`     // schedules by size
+	Adversary  map[sim.Kind]int64 `json:"adversary"` // schedules with a liar of that kind
+	Faults     int64              `json:"faults"`
+	Messages   int64              `json:"messages"`
+	Rechecked  int64              `json:"rechecked"`
+	Seconds    float64            `json:"seconds"`
+	PerMinute  float64            `json:"schedules_per_minute"`
+	Violations []Finding          `json:"violations"`
+}
+
+// chunk is how many seeds a worker takes at once.
+const chunk = 256
+
+// Run plays until the wanted number of schedules is reached, the context ends
+// or enough violations are found.
+func Run(ctx context.Context, o Options) (Report, error) {
+	if err := o.defaults(); err != nil {
+		return Report{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &campaign{Options: o, cancel: cancel, start: time.Now(), total: newReport(o.Seed)}
+	c.next.Store(o.Seed)
+	var workers sync.WaitGroup
+	for range o.Workers {
+		workers.Go(func() { c.work(ctx) })
+	}
+	over := make(chan struct{})
+	go func() { workers.Wait(); close(over) }()
+	ticker := time.NewTicker(o.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-over:
+			return c.report(), nil
+		case <-ticker.C:
+			if o.Progress != nil {
+				o.Progress(c.report())
+			}
+		}
+	}
+}
+
+func (o *Options) defaults() error {
+	if len(o.Sizes) == 0 {
+		o.Sizes = sim.Sizes()
+	}
+	for _, n := range o.Sizes {
+		if err := (sim.Mix{Nodes: n, Kinds: o.Kinds, Excess: o.Excess}).Check(); err != nil {
+			return err
+		}
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Recheck <= 0 {
+		o.Recheck = 1000
+	}
+	if o.Every <= 0 {
+		o.Every = 10 * time.Second
+	}
+	o.Keep = max(o.Keep, 1)
+	return nil
+}
+
+type campaign struct {
+	Options
+	cancel context.CancelFunc
+	start  time.Time
+	next   atomic.Int64
+	mu     sync.Mutex
+	total  Report
+}
+
+func newReport(seed int64) Report {
+	return Report{FirstSeed: seed, NextSeed: seed, Views: map[uint64]int64{}, Nodes: map[int]int64{}, Adversary: map[sim.Kind]int64{}, Violations: []Finding{}}
+}
+
+func (c *campaign) work(ctx context.Context) {
+	worlds := make([]*sim.World, len(c.Sizes))
+	for i, n := range c.Sizes {
+		worlds[i] = sim.NewWorld(n, c.Genuine)
+	}
+	for ctx.Err() == nil {
+		from := c.next.Add(chunk) - chunk
+		part := newReport(from)
+		for seed := from; seed < from+chunk && ctx.Err() == nil; seed++ {
+			i := int(uint64(seed) % uint64(len(c.Sizes)))
+			c.playOne(&part, worlds[i], seed, c.Sizes[i])
+		}
+		c.add(part)
+	}
+}
+
+func (c *campaign) playOne(part *Report, w *sim.World, seed int64, n int) {
+	plan := sim.NewPlan(seed, sim.Mix{Nodes: n, Kinds: c.Kinds, Excess: c.Excess})
+	plan.Genuine = c.Genuine
+	result := sim.Play(w, plan, false)
+	if seed%c.Recheck == 0 {
+		part.Rechecked++
+		if again := sim.Play(w, plan, false); again.Fingerprint != result.Fingerprint && result.Violation == nil {
+			result.Violation = &sim.Violation{Oracle: "determinism", Detail: "played twice, the schedule went two ways"}
+		}
+	}
+	part.Played++
+	part.Faults += int64(result.Faults)
+	part.Messages += int64(result.Messages)
+	if result.Counts() {
+		part.Schedules++
+		part.Views[result.Views]++
+		part.Nodes[n]++
+		for _, k := range sim.Kinds() {
+			if plan.Has(k) {
+				part.Adversary[k]++
+			}
+		}
+	}
+	if result.Violation != nil {
+		part.Violations = append(part.Violations, Finding{Seed: seed, Nodes: n, Played: part.Played, Violation: *result.Violation, Plan: plan})
+	}
+}
+
+// add joins what a worker has done to the whole, and ends the campaign when it
+// is enough.
+func (c *campaign) add(part Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.total
+	for i := range part.Violations {
+		part.Violations[i].Played += t.Played
+	}
+	t.Played += part.Played
+	t.Schedules += part.Schedules
+	t.Faults += part.Faults
+	t.Messages += part.Messages
+	t.Rechecked += part.Rechecked
+	t.NextSeed = max(t.NextSeed, part.FirstSeed+chunk)
+	for k, n := range part.Views {
+		t.Views[k] += n
+	}
+	for k, n := range part.Nodes {
+		t.Nodes[k] += n
+	}
+	for k, n := range part.Adversary {
+		t.Adversary[k] += n
+	}
+	t.Violations = append(t.Violations, part.Violations...)
+	if t.Schedules >= c.Schedules || len(t.Violations) >= c.Keep {
+		c.cancel()
+	}
+}
+
+func (c *campaign) report() Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.total
+	out.Views, out.Nodes, out.Adversary = clone(out.Views), clone(out.Nodes), clone(out.Adversary)
+	out.Violations = append([]Finding{}, out.Violations...)
+	out.Seconds = time.Since(c.start).Seconds()
+	out.PerMinute = float64(out.Schedules) / out.Seconds * 60
+	return out
+}
+
+func clone[K comparable](m map[K]int64) map[K]int64 {
+	out := make(map[K]int64, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,27 @@
+package campaign
+
+import (
+	"encoding/json"
+	"flag"
+	"testing"
+
+	"github.com/deliberd/deliberd/pbft/sim"
+)
+
+var (
+	seed      = flag.Int64("seed", 1, "first seed")
+	schedules = flag.Int64("schedules", 3000, "schedules")
+)
+
+func TestNoScheduleViolatesAnything(t *testing.T) {
+	r, err := Run(t.Context(), Options{Seed: *seed, Schedules: *schedules, Kinds: sim.Kinds()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := json.MarshalIndent(r, "", " ")
+	t.Log(string(b))
+	for _, f := range r.Violations {
+		t.Log(sim.Play(sim.NewWorld(f.Nodes, false), f.Plan, true).Transcript)
+		t.Errorf("seed %d: %v", f.Seed, f.Violation)
+	}
+}

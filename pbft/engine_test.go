@@ -77,8 +77,11 @@ func (l *lone) expectSaid(want ...string) {
 
 // preparedIn is a certificate that a quorum prepared a value in a view.
 func (l *lone) preparedIn(view uint64, value string) *Prepared {
+	return l.preparedFor(l.config.Instance.Key(), view, value)
+}
+
+func (l *lone) preparedFor(key Digest, view uint64, value string) *Prepared {
 	p := &Prepared{View: view, Digest: valueOf(value)}
-	key := l.config.Instance.Key()
 	for i := range l.committee.Q() {
 		phase := Prepare
 		if l.committee.Primary(key, view) == i {
@@ -141,42 +144,6 @@ func TestHighestEqualsItsReference(t *testing.T) {
 			t.Fatalf("chose %d, %v of %v", at, ok, claims)
 		}
 	})
-}
-
-func TestOneGarbageViewChangeAmongTheQuorumChangesNothing(t *testing.T) {
-	garbage := func(l *lone) map[string]Vote {
-		forged := l.preparedIn(1, "Z")
-		forged.Votes = forged.Votes[:2]
-		twice := l.preparedIn(1, "Z")
-		twice.Votes[1] = twice.Votes[0]
-		relabelled := l.preparedIn(1, "A")
-		relabelled.Digest = valueOf("Z")
-		claim := func(p *Prepared) Vote { return viewChange(3, p) }
-		other := claim(l.preparedIn(1, "A"))
-		other.Digest = valueOf("Z")
-		noise := claim(l.preparedIn(2, "Z"))
-		noise.Proof = []byte("noise")
-		return map[string]Vote{
-			"too few votes": claim(forged), "one vote twice": claim(twice), "votes on another value": claim(relabelled),
-			"a certificate of another value": other, "no certificate at all": noise,
-		}
-	}
-	base := newLone(t, 4, 3, Config{Validate: anything, Timeout: 10})
-	for name := range garbage(base) {
-		t.Run(name, func(t *testing.T) {
-			l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 10})
-			if err := l.hear(2, garbage(l)[name]); err == nil {
-				t.Error("the garbage was counted")
-			}
-			l.expectSaid()
-			for _, from := range []int{0, 1} {
-				if err := l.hear(from, viewChange(3, l.preparedIn(0, "A"))); err != nil {
-					t.Fatal(err)
-				}
-			}
-			l.expectSaid("view-change(3, nothing prepared)", "pre-prepare(3, A)")
-		})
-	}
 }
 
 func TestABadCertificateHidesNeitherOtherVotesNorALaterGoodOne(t *testing.T) {

@@ -119,8 +119,14 @@ var bindings = []Mutant{
 	},
 	{
 		Name: "frame-fields-unchecked", Breaks: "Votes whose fields do not fit their phase are decoded.",
-		Edits: []Edit{{wireGo, `		r.want(v.check() == nil)
-`, ``}},
+		Edits: []Edit{
+			{wireGo, `		r.want(v.check() == nil)
+`, ``},
+			{frameGo, `		if votes[i].refused = v.check(); votes[i].refused != nil {
+			continue
+		}
+`, ``},
+		},
 	},
 	{
 		Name: "batch-believed-whole", Breaks: "Frames verified together are believed when the first of them verifies.",
@@ -131,7 +137,7 @@ var bindings = []Mutant{
 	},
 	{
 		Name: "duplicate-keys-accepted", Breaks: "Two members of a committee may share a key.",
-		Edits: []Edit{{committeeGo, `		if other, dup := seen[class]; dup {`, `		if other, dup := seen[class]; dup && other == m.Node {`}},
+		Edits:  []Edit{{committeeGo, `		if other, dup := seen[class]; dup {`, `		if other, dup := seen[class]; dup && other == m.Node {`}},
 		Unseen: "simulated committees have distinct keys",
 	},
 	{
@@ -139,6 +145,12 @@ var bindings = []Mutant{
 		Edits: []Edit{{committeeGo, `		class := key.Class()
 `, `		class := m.Key
 `}},
+		Unseen: "simulated committees have distinct keys",
+	},
+	{
+		Name: "opposite-keys-accepted", Breaks: "The keys of a scalar and of its negative pass as two keys.",
+		Edits: []Edit{{committeeGo, `		class[31] &= 0x7f // the key of scalar −a is at hand for whoever holds a
+`, ``}},
 		Unseen: "simulated committees have distinct keys",
 	},
 }

@@ -59,4 +59,9 @@ var guilt = []Mutant{
 	e.follow()
 	if view`}},
 	},
+	{
+		Name: "guilt-of-another-protocol", Breaks: "Votes of another protocol prove guilt in this one.",
+		Edits:  []Edit{{guiltGo, `	if g.Domain.Protocol != Protocol {`, `	if g.Domain.Protocol == "" {`}},
+		Unseen: "engines make no such proof; whoever is shown one verifies it",
+	},
 }

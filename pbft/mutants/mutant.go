@@ -48,9 +48,31 @@ const (
 	recordGo  = "bftpath/record.go"
 )
 
+// theme is mutants of one kind, as the table shows them together.
+type theme struct {
+	title   string
+	mutants []Mutant
+}
+
+var themes = []theme{
+	{"Quorums", quorums},
+	{"Phases", phases},
+	{"View changes", viewChanges},
+	{"What a signature binds", bindings},
+	{"Restarts and storing", persistence},
+	{"Buffers", buffers},
+	{"Timers and repetition", timers},
+	{"Late replicas and certificates", lateness},
+	{"Guilt", guilt},
+	{"The driver (package bftpath)", drivers},
+}
+
 // Mutants are all mutants, by theme.
-func Mutants() []Mutant {
-	return slices.Concat(quorums, phases, viewChanges, bindings, persistence, buffers, timers, lateness, guilt, drivers)
+func Mutants() (all []Mutant) {
+	for _, t := range themes {
+		all = append(all, t.mutants...)
+	}
+	return all
 }
 
 // ofDriver reports whether a mutant is of package bftpath, which only its own

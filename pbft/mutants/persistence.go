@@ -42,7 +42,7 @@ var persistence = []Mutant{
 		},
 	},
 	{
-		Name: "view-not-restored", Breaks: "A restarted replica begins in view 0 again, with its votes.",
+		Name: "view-not-restored", Breaks: "A restarted replica forgets that it was leaving a view.",
 		Edits: []Edit{{viewsGo, `			if vote.Key == e.key && vote.View > e.view {
 				e.move(vote.View)
 			}`, `			if vote.Key == e.key && vote.View > e.view && vote.Phase != ViewChange {

@@ -106,7 +106,7 @@ var viewChanges = []Mutant{
 		Name: "new-view-f+1-claims", Breaks: "A new view of f+1 view changes is opened and accepted.",
 		Edits: []Edit{
 			{newviewGo, `	if len(nv.Claims) != c.q {`, `	if len(nv.Claims) != c.f+1 {`},
-			{viewsGo, `c != nil && len(nv.Claims) < e.committee.q {`, `c != nil && len(nv.Claims) <= e.committee.f {`},
+			{viewsGo, `len(nv.Claims) == e.committee.q ||`, `len(nv.Claims) == e.committee.f+1 ||`},
 			{viewsGo, `	if len(nv.Claims) < e.committee.q {
 		return nil
 	}`, `	if len(nv.Claims) <= e.committee.f {
@@ -152,19 +152,25 @@ var viewChanges = []Mutant{
 	},
 	{
 		Name: "claims-certificate-misaligned", Breaks: "The primary looks the highest claim's certificate up in a list that has certificates only of those who claim.",
-		Edits: []Edit{{viewsGo, `			certs = append(certs, c.vote.prepared)
-`, `			if c.vote.prepared != nil {
-				certs = append(certs, c.vote.prepared)
-			}
+		Edits: []Edit{{viewsGo, `		certs = append(certs, c.vote.prepared)
+`, `		if c.vote.prepared != nil {
+			certs = append(certs, c.vote.prepared)
+		}
 `}},
 	},
 	{
 		Name: "view-changes-of-other-views-quoted", Breaks: "The primary quotes each member's latest view change, whatever view it is for.",
-		Edits: []Edit{{viewsGo, `		if c := e.votes[m].find(slot{e.view, ViewChange}); c != nil && len(nv.Claims)`, `		c := (*cast)(nil)
+		Edits: []Edit{{viewsGo, `		c := e.votes[m].find(slot{e.view, ViewChange})
+`, `		c := (*cast)(nil)
 		if list := e.votes[m].of[ViewChange]; len(list) > 0 {
 			c = &list[len(list)-1]
 		}
-		if c != nil && len(nv.Claims)`}},
+`}},
+	},
+	{
+		Name: "wrong-claims-quoted", Breaks: "The primary quotes view changes that claim what it may not vote for, and then proposes nothing.",
+		Edits:  []Edit{{viewsGo, ` || c.vote.prepared != nil && !e.valid(c.vote.Digest) {`, ` {`}},
+		Unseen: "a quorum that prepares a wrong value has f+1 liars in it",
 	},
 	{
 		Name: "follows-one-liar", Breaks: "A replica follows a single member into a later view.",

@@ -10,13 +10,13 @@ const module = "github.com/deliberd/deliberd/"
 var tiers = map[string]int{
 	"internal/canon": 0, "internal/sign": 0, "internal/detmath": 0, "machine": 0, "machine/machinetest": 0, "internal/vectors": 0,
 
-	"semantics": 1, "reputation": 1, "constitution": 1, "merkle": 1, "psi": 1, "pbft": 1, "pbft/quorum": 1, "pbft/sim": 1, "attest": 1,
+	"semantics": 1, "reputation": 1, "constitution": 1, "merkle": 1, "psi": 1, "pbft": 1, "pbft/quorum": 1, "pbft/sim": 1, "pbft/model": 1, "attest": 1,
 
 	"registry": 2, "membership": 2, "acp": 2, "agora": 2, "bounce": 2, "coalition": 2, "deliberation": 2,
 
 	"fsm": 3, "fsm/standard": 3,
 
-	"store": 4, "p2p": 4, "raftpath": 4, "raftpath/guard": 4, "bftpath": 4,
+	"store": 4, "p2p": 4, "raftpath": 4, "raftpath/guard": 4, "bftpath": 4, "pbft/sim/campaign": 4, "pbft/mutants": 4,
 
 	"api": 5, "api/rpc": 5, "api/events": 5, "internal/token": 5, "node": 5, "client": 5,
 

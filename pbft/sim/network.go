@@ -85,11 +85,21 @@ type run struct {
 	result     Result
 }
 
-// Play plays a plan in a world of its size. With transcript it also says what
-// happened, a line each.
-func Play(w *World, p Plan, transcript bool) (result Result) {
+// Player plays plans in a world, one after the other. It is not safe for
+// concurrent use.
+type Player struct {
+	world *World
+	queue [][]event // emptied, for the next run
+}
+
+// NewPlayer is a player in a world.
+func NewPlayer(w *World) *Player { return &Player{world: w} }
+
+// Play plays a plan whose size is the world's. With transcript it also says
+// what happened, a line each.
+func (pl *Player) Play(p Plan, transcript bool) (result Result) {
 	r := &run{
-		World: w, plan: p, settle: p.Settle * perTick, seats: make([][]*participant, p.Nodes),
+		World: pl.world, plan: p, queue: pl.queue, settle: p.Settle * perTick, seats: make([][]*participant, p.Nodes),
 		liar: make([]bool, p.Nodes), said: make([][]pbft.Vote, p.Nodes),
 	}
 	if transcript {
@@ -103,6 +113,10 @@ func Play(w *World, p Plan, transcript bool) (result Result) {
 		if r.trace != nil {
 			result.Transcript = r.trace.String()
 		}
+		for i := range r.queue {
+			r.queue[i] = r.queue[i][:0]
+		}
+		pl.queue = r.queue[:min(len(r.queue), 4096)]
 	}()
 	if len(p.Suppressed) > 0 {
 		r.suppressed = map[uint64]bool{}
@@ -167,7 +181,7 @@ func (p *Plan) liarsText() string {
 func (r *run) push(delay int, e event) {
 	at := r.now + delay
 	for len(r.queue) <= at {
-		r.queue = append(r.queue, nil)
+		r.queue = append(r.queue, make([]event, 0, 8))
 	}
 	r.queue[at] = append(r.queue[at], e)
 }
@@ -195,7 +209,7 @@ func (r *run) play() {
 			r.result.Fingerprint = scramble(r.result.Fingerprint ^ uint64(r.now)<<24 ^ uint64(e.what)<<16 ^ uint64(uint32(e.at)))
 			r.happen(e)
 		}
-		r.queue[r.now] = nil
+		r.queue[r.now] = r.queue[r.now][:0]
 	}
 	r.result.Ticks = r.now / perTick
 	r.judge()

@@ -21,6 +21,7 @@ type participant struct {
 	proof     *pbft.Prepared
 	frames    int // made so far
 	answers   int // certificates sent, in all runs
+	answer    *message
 	decided   *pbft.Certificate
 }
 
@@ -273,12 +274,16 @@ func (r *run) answerTo(p *participant, seat int) {
 		r.violate("traffic", "%s has sent %d certificates, at most %d are allowed by now", p.name, p.answers, most)
 		return
 	}
-	m := r.admit(cert.Encode(), p.idx, mix(uint64(p.idx), uint64(seat), uint64(r.now)))
-	if m == nil {
+	if p.answer == nil || p.answer.cert.View != cert.View || p.answer.cert.Digest != cert.Digest {
+		p.answer = r.admit(cert.Encode(), p.idx, mix(uint64(p.idx), 1<<32))
+	}
+	if p.answer == nil {
 		r.violate("certificate", "the certificate of %s is refused", p.name)
 		return
 	}
+	m := *p.answer
+	m.again = uint64(r.now)
 	for _, to := range r.seats[seat] {
-		r.send(p, to, m)
+		r.send(p, to, &m)
 	}
 }

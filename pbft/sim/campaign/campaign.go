@@ -126,28 +126,28 @@ func newReport(seed int64) Report {
 }
 
 func (c *campaign) work(ctx context.Context) {
-	worlds := make([]*sim.World, len(c.Sizes))
+	players := make([]*sim.Player, len(c.Sizes))
 	for i, n := range c.Sizes {
-		worlds[i] = sim.NewWorld(n, c.Genuine)
+		players[i] = sim.NewPlayer(sim.NewWorld(n, c.Genuine))
 	}
 	for ctx.Err() == nil {
 		from := c.next.Add(chunk) - chunk
 		part := newReport(from)
 		for seed := from; seed < from+chunk && ctx.Err() == nil; seed++ {
 			i := int(uint64(seed) % uint64(len(c.Sizes)))
-			c.playOne(&part, worlds[i], seed, c.Sizes[i])
+			c.playOne(&part, players[i], seed, c.Sizes[i])
 		}
 		c.add(part)
 	}
 }
 
-func (c *campaign) playOne(part *Report, w *sim.World, seed int64, n int) {
+func (c *campaign) playOne(part *Report, player *sim.Player, seed int64, n int) {
 	plan := sim.NewPlan(seed, sim.Mix{Nodes: n, Kinds: c.Kinds, Excess: c.Excess})
 	plan.Genuine = c.Genuine
-	result := sim.Play(w, plan, false)
+	result := player.Play(plan, false)
 	if seed%c.Recheck == 0 {
 		part.Rechecked++
-		if again := sim.Play(w, plan, false); again.Fingerprint != result.Fingerprint && result.Violation == nil {
+		if again := player.Play(plan, false); again.Fingerprint != result.Fingerprint && result.Violation == nil {
 			result.Violation = &sim.Violation{Oracle: "determinism", Detail: "played twice, the schedule went two ways"}
 		}
 	}

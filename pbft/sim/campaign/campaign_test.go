@@ -10,18 +10,23 @@ import (
 
 var (
 	seed      = flag.Int64("seed", 1, "first seed")
+	nodes     = flag.Int("nodes", 0, "committee size; 0 for all")
 	schedules = flag.Int64("schedules", 3000, "schedules")
 )
 
 func TestNoScheduleViolatesAnything(t *testing.T) {
-	r, err := Run(t.Context(), Options{Seed: *seed, Schedules: *schedules, Kinds: sim.Kinds()})
+	var sizes []int
+	if *nodes > 0 {
+		sizes = []int{*nodes}
+	}
+	r, err := Run(t.Context(), Options{Sizes: sizes, Seed: *seed, Schedules: *schedules, Kinds: sim.Kinds()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, _ := json.MarshalIndent(r, "", " ")
 	t.Log(string(b))
 	for _, f := range r.Violations {
-		t.Log(sim.Play(sim.NewWorld(f.Nodes, false), f.Plan, true).Transcript)
+		t.Log(sim.NewPlayer(sim.NewWorld(f.Nodes, false)).Play(f.Plan, true).Transcript)
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
 }

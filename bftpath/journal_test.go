@@ -131,6 +131,46 @@ func TestAJournalGivesBackWhatWasAppendedAlsoAfterRewriting(t *testing.T) {
 	}
 }
 
+func TestOpeningAJournalMakesAFreshCopyOfIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	want := []item{{itemFrame, []byte("first")}, {itemFrame, []byte("second")}}
+	text := appendRecord(appendRecord(header(testPub, 99), 99, 1, want[:1]), 99, 2, want[1:])
+	torn := appendRecord(nil, 99, 3, []item{{itemFrame, bytes.Repeat([]byte{7}, 200)}})
+	for name, file := range map[string][]byte{
+		"whole":                         text,
+		"cut within the last padding":   text[:len(text)-20],
+		"torn in its last record":       append(bytes.Clone(text), torn[:100]...),
+		"with a last record of nothing": append(bytes.Clone(text), make([]byte, 300)...),
+	} {
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, items, err := openJournal(path, testPub, false)
+		if err != nil || !reflect.DeepEqual(items, want) {
+			t.Fatalf("%s: %d items: %v", name, len(items), err)
+		}
+		after, err := os.Stat(path)
+		if err != nil || os.SameFile(before, after) {
+			t.Errorf("%s: it is still the file whose pages may lie (%v)", name, err)
+		}
+		third := item{itemFrame, []byte("third")}
+		if err := errors.Join(j.append([]item{third}), j.close()); err != nil {
+			t.Fatal(err)
+		}
+		j, items, err = openJournal(path, testPub, false)
+		if err != nil || !reflect.DeepEqual(items, append(want[:2:2], third)) {
+			t.Errorf("%s: after one more append %d items: %v", name, len(items), err)
+		}
+		if err := j.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestOpeningRefusesWhatIsNotThisKeysJournal(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
@@ -210,6 +250,44 @@ func FuzzParse(f *testing.F) {
 		again, n, _, err := parse(99, text[:end])
 		if err != nil || n != next || !reflect.DeepEqual(again, items) {
 			t.Fatal("what was read does not stand by itself")
+		}
+	})
+}
+
+// FuzzRecords puts any payload behind a valid checksum, as a disk or a defect
+// could, and starts a driver's memory from it.
+func FuzzRecords(f *testing.F) {
+	payload := func(items ...item) []byte { return appendRecord(nil, 99, 1, items)[recordHead:] }
+	frame, key := frameOf(1, "round", 0).Encode(), testInstance("round").Key()
+	f.Add(payload(item{itemFrame, frame}, item{itemForgotten, key[:]}))
+	f.Add(payload(item{itemForgotten, key[:]}, item{itemFrame, frame}))
+	f.Add(payload(item{itemPrepared, append(key[:], 1, 3, 0, 0)}, item{itemCertificate, []byte{1, 2}}))
+	f.Add([]byte{itemFrame, 0, 0, 0, 9, 1})
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		items, err := parseItems(payload)
+		if err != nil {
+			return
+		}
+		text := appendRecord(header(testPub, 99), 99, 1, items)
+		if again, next, _, err := parse(99, text); err != nil || next != 2 || len(again) != len(items) || len(items) > 0 && !reflect.DeepEqual(again, items) {
+			t.Fatalf("%d items are read back as %d, next %d: %v", len(items), len(again), next, err)
+		}
+		d := still()
+		if err := d.loop.recall(items); err != nil {
+			if !errors.Is(err, ErrJournalCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for key := range d.loop.recalled {
+			if d.forgotten.holds(key) {
+				t.Fatal("a forgotten instance is recalled")
+			}
+		}
+		// What is written afresh from it recalls the same.
+		again := still()
+		if err := again.loop.recall(d.loop.live()); err != nil || len(again.loop.recalled) != len(d.loop.recalled) {
+			t.Fatalf("%d instances are recalled from a rewritten journal, %d before: %v", len(again.loop.recalled), len(d.loop.recalled), err)
 		}
 	})
 }

@@ -30,3 +30,18 @@ func TestNoScheduleViolatesAnything(t *testing.T) {
 		t.Errorf("seed %d: %v", f.Seed, f.Violation)
 	}
 }
+
+func TestWithOneLiarTooManyAgreementBreaks(t *testing.T) {
+	for _, n := range sim.Sizes() {
+		r, err := Run(t.Context(), Options{Seed: 1, Schedules: 20_000, Sizes: []int{n}, Kinds: sim.Kinds(), Excess: 1, Keep: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Violations {
+			t.Logf("n=%d after %d: seed %d %v", n, f.Played, f.Seed, f.Violation)
+		}
+		if len(r.Violations) == 0 {
+			t.Errorf("%d nodes with one liar too many: nothing was found in %d schedules", n, r.Schedules)
+		}
+	}
+}

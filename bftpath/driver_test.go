@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/pbft"
@@ -230,6 +231,59 @@ func TestAFailedWriteEndsSigningAndNothingUnstoredIsSent(t *testing.T) {
 	if err := d.Close(); err == nil {
 		t.Error("closing a closed file went well")
 	}
+}
+
+func TestAFailedWriteStopsEveryInstanceOfTheEpoch(t *testing.T) {
+	c := newCluster(t, 4)
+	var rec recorder
+	failures, ticks := make(chan error, 4), make(chan time.Time)
+	c.config = func(_ int, cfg *Config) {
+		cfg.Timeout, cfg.Resend = 3, 2
+		cfg.Send = func(_ string, m []byte) { rec.add(m) }
+		cfg.OnFailure = func(err error) { failures <- err }
+		cfg.Ticker = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() {} }
+	}
+	d := c.start(0, true)
+	c.open("a", 0)
+	c.open("b", 0)
+	await(t, "both first votes are stored and sent", func() bool { return d.Stats().Votes == 2 })
+	stored := map[string]bool{}
+	for _, m := range rec.frames(t) {
+		stored[string(m)] = true
+	}
+	if err := d.flusher.journal.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	quorumHears := func(id string) { // what makes node 0 commit
+		in := testInstance(id)
+		for from := 1; from < 4; from++ {
+			v := pbft.Vote{Key: in.Key(), Phase: pbft.Prepare, Digest: testDigest(id)}
+			if prepared, _ := pbft.NewCommittee(c.committee); prepared.Primary(in.Key(), 0) == from {
+				v.Phase = pbft.PrePrepare
+			}
+			d.Deliver(nodeName(from), pbft.Sign(in.Domain(), from, []pbft.Vote{v}, testKey(from)).Encode())
+		}
+	}
+	quorumHears("a")
+	<-failures
+	quorumHears("b")
+	for range 20 { // timers end, and frames are repeated
+		ticks <- time.Time{}
+	}
+	for _, m := range rec.frames(t) {
+		if !stored[string(m)] {
+			t.Error("after a failed write something is sent that is not stored")
+		}
+	}
+	if s := d.Stats(); s.Votes != 2 || s.Decided != 0 {
+		t.Errorf("after a failed write: %+v", s)
+	}
+	if err := d.StartInstance(testInstance("c"), c.committee, testDigest("c")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("another instance is taken: %v", err)
+	}
+	c.drivers[0] = nil
+	_ = d.Close()
+	oneVotePerSlot(t, c.journal(0), 0)
 }
 
 func TestForgottenInstancesNeverStartAgain(t *testing.T) {

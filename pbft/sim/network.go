@@ -56,10 +56,11 @@ type Result struct {
 	Faults      int    // how many things went wrong: messages lost, late or repeated, crashes, lies
 	Decided     byte   // letter of the decided value, 0 for none
 	Ticks       int
-	Messages    int    // delivered
-	Fingerprint uint64 // of every event in order: equal for equal plans
-	Transcript  string // when asked for
-	fired       []uint64
+	Messages    int      // delivered
+	Fingerprint uint64   // of every event in order: equal for equal plans
+	Transcript  string   // when asked for
+	fired       []uint64 // faults by identity, when recorded
+	arrived     []uint64 // deliveries by identity, when recorded
 }
 
 // Counts reports whether the schedule tested what campaigns are for: at least
@@ -79,8 +80,9 @@ type run struct {
 	liar       []bool // by seat
 	honestLeft int    // undecided
 	pool       pool
-	said       [][]pbft.Vote // by honest seat: every vote of the instance it ever showed or stored
-	suppressed map[uint64]bool
+	said       [][]pbft.Vote   // by honest seat: every vote of the instance it ever showed or stored
+	left       map[uint64]bool // faults and deliveries that the plan leaves out
+	record     bool
 	trace      *strings.Builder
 	result     Result
 }
@@ -97,10 +99,12 @@ func NewPlayer(w *World) *Player { return &Player{world: w} }
 
 // Play plays a plan whose size is the world's. With transcript it also says
 // what happened, a line each.
-func (pl *Player) Play(p Plan, transcript bool) (result Result) {
+func (pl *Player) Play(p Plan, transcript bool) Result { return pl.play(p, transcript, false) }
+
+func (pl *Player) play(p Plan, transcript, record bool) (result Result) {
 	r := &run{
 		World: pl.world, plan: p, queue: pl.queue, settle: p.Settle * perTick, seats: make([][]*participant, p.Nodes),
-		liar: make([]bool, p.Nodes), said: make([][]pbft.Vote, p.Nodes),
+		record: record, liar: make([]bool, p.Nodes), said: make([][]pbft.Vote, p.Nodes),
 	}
 	if transcript {
 		r.trace = &strings.Builder{}
@@ -118,10 +122,13 @@ func (pl *Player) Play(p Plan, transcript bool) (result Result) {
 		}
 		pl.queue = r.queue[:min(len(r.queue), 4096)]
 	}()
-	if len(p.Suppressed) > 0 {
-		r.suppressed = map[uint64]bool{}
+	if len(p.Suppressed)+len(p.Undelivered) > 0 {
+		r.left = map[uint64]bool{}
 		for _, id := range p.Suppressed {
-			r.suppressed[id] = true
+			r.left[id] = true
+		}
+		for _, id := range p.Undelivered {
+			r.left[id] = true
 		}
 	}
 	r.begin()
@@ -242,11 +249,13 @@ func (r *run) fault(perMille int, identity ...uint64) bool {
 		return false
 	}
 	id := mix(identity...) ^ uint64(r.plan.Seed)
-	if int(scramble(id)%1000) >= perMille || r.suppressed[id] {
+	if int(scramble(id)%1000) >= perMille || r.left[id] {
 		return false
 	}
 	r.result.Faults++
-	r.result.fired = append(r.result.fired, id)
+	if r.record {
+		r.result.fired = append(r.result.fired, id)
+	}
 	return true
 }
 
@@ -260,6 +269,7 @@ const (
 	lostTick
 	late
 	lieOf
+	delivery
 )
 
 // broadcast sends a message of a participant to all others.
@@ -312,6 +322,15 @@ func (r *run) parted(a, b *participant, view uint64) bool {
 func (r *run) deliver(p *participant, m *message) {
 	if !p.up {
 		return
+	}
+	if r.record || r.left != nil {
+		id := mix(delivery, m.id, m.again, uint64(p.idx))
+		if r.left[id] {
+			return
+		}
+		if r.record {
+			r.result.arrived = append(r.result.arrived, id)
+		}
 	}
 	var err error
 	if m.cert != nil {

@@ -90,7 +90,10 @@ type Plan struct {
 	// Suppressed are faults that are left out, by identity: what shrinking found
 	// to be unnecessary.
 	Suppressed []uint64 `json:"suppressed,omitempty"`
-	Genuine    bool     `json:"genuine,omitempty"` // Ed25519 instead of simulated signatures
+	// Undelivered are messages that never arrive, by identity: what shrinking
+	// found to make no difference.
+	Undelivered []uint64 `json:"undelivered,omitempty"`
+	Genuine     bool     `json:"genuine,omitempty"` // Ed25519 instead of simulated signatures
 }
 
 // Mix says what plans are drawn from.

@@ -13,11 +13,11 @@ const maxPlays = 20_000
 // the plan as it is when it violates nothing.
 func (pl *Player) Shrink(p Plan) Plan {
 	s := &shrinker{player: pl, best: p}
-	first := pl.Play(p, false)
+	first := pl.play(p, false, true)
 	if first.Violation == nil {
 		return p
 	}
-	s.oracle, s.fired = first.Violation.Oracle, first.fired
+	s.oracle, s.now = first.Violation.Oracle, first
 	for s.simplify() {
 	}
 	s.suppress()
@@ -30,7 +30,7 @@ type shrinker struct {
 	player *Player
 	oracle string
 	best   Plan
-	fired  []uint64 // faults of the best plan
+	now    Result // of the best plan
 	plays  int
 }
 
@@ -40,11 +40,11 @@ func (s *shrinker) try(p Plan) bool {
 		return false
 	}
 	s.plays++
-	result := s.player.Play(p, false)
+	result := s.player.play(p, false, true)
 	if result.Violation == nil || result.Violation.Oracle != s.oracle {
 		return false
 	}
-	s.best, s.fired = p, result.fired
+	s.best, s.now = p, result
 	return true
 }
 
@@ -127,25 +127,41 @@ func (p *Plan) without(liar int, k Kind) bool {
 	return p.copies(*l) == before
 }
 
-// suppress leaves out as many faults as it can (delta debugging): first large
-// shares of those that are left, then smaller ones.
+// suppress leaves out as many faults as it can, and then as many messages:
+// what is left is what matters. A liveness violation needs its messages, since
+// losing them for good is no fair network.
 func (s *shrinker) suppress() {
-	for share := 2; ; share *= 2 {
-		left := distinct(s.fired)
-		size := (len(left) + share - 1) / share
-		for from := 0; from < len(left); from += size {
+	s.reduce(func() []uint64 { return s.now.fired }, func(p *Plan, ids []uint64) { p.Suppressed = append(slices.Clone(p.Suppressed), ids...) })
+	if s.oracle != "liveness" {
+		s.reduce(func() []uint64 { return s.now.arrived }, func(p *Plan, ids []uint64) { p.Undelivered = append(slices.Clone(p.Undelivered), ids...) })
+	}
+}
+
+// reduce leaves out large shares of what happened, then smaller ones (delta
+// debugging), from the end: what came last depends on what came first.
+func (s *shrinker) reduce(happened func() []uint64, leaveOut func(*Plan, []uint64)) {
+	for share := 2; s.plays < maxPlays; share *= 2 {
+		all := distinct(happened())
+		size := max((len(all)+share-1)/share, 1)
+		less := false
+		for to := len(all); to > 0; to -= size {
 			p := s.best
-			p.Suppressed = append(slices.Clone(p.Suppressed), left[from:min(from+size, len(left))]...)
-			s.try(p)
+			leaveOut(&p, all[max(to-size, 0):to])
+			less = s.try(p) || less
 		}
-		if size <= 1 || s.plays >= maxPlays {
+		if size == 1 && !less {
 			return
 		}
 	}
 }
 
-func distinct(ids []uint64) []uint64 {
-	out := slices.Clone(ids)
-	slices.Sort(out)
-	return slices.Compact(out)
+func distinct(ids []uint64) (out []uint64) {
+	seen := map[uint64]bool{}
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
 }

@@ -106,6 +106,7 @@ type network struct {
 	members   []*member
 	queue     []packet
 	log       io.Writer
+	dying     int  // one more than the replica that stops when it has next stored a frame; 0 for none
 	lazy      bool // drop unverified what engines do not want, as drivers do
 }
 
@@ -175,6 +176,10 @@ func (n *network) settle(i, crashAfter int) error {
 			}
 			stored = append(stored, v)
 			n.logf("  %d stores and sends %s", i, strings.SplitN(packet{frame: frame}.String(), " ", 2)[1])
+		}
+		if frame != nil && n.dying == i+1 {
+			n.logf("  %d stops before anything is sent", i)
+			n.dying, crashAfter = 0, 1
 		}
 		if crashAfter == 1 {
 			n.crash(i)

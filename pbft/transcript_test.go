@@ -41,7 +41,10 @@ func (s *script) do(d *datadriven.TestData) error {
 	switch d.Cmd {
 	case "network":
 		return s.network(d)
-	case "deliver":
+	case "deliver": // [from=…] [to=…] [phase=…] [dies=1: stops between storing and sending]
+		if d.HasArg("dies") {
+			s.net.dying = number(d, "dies", 0) + 1
+		}
 		return s.net.run(s.filter(d))
 	case "drop":
 		match := s.filter(d)
@@ -72,6 +75,8 @@ func (s *script) do(d *datadriven.TestData) error {
 		return nil
 	case "forge":
 		return s.forge(d)
+	case "certify":
+		return s.certify(d)
 	case "show":
 		return s.show()
 	}
@@ -115,20 +120,14 @@ func (s *script) tick(d *datadriven.TestData) error {
 	return nil
 }
 
-// forge signer=0 phase=prepare view=0 value=A [to=1,2] [other=instance|epoch|genesis|generation] [prepared=N]
+// forge signer=0 phase=prepare view=0 value=A [to=(1,2)] [other=instance|epoch|oldepoch|genesis|generation] [prepared=N [certificate=…]] [quotes=…]
+//
+// A view change with prepared=N claims the view N−1; its certificate is short
+// (the default), noise, twice, ofvalue, whole, or of another context, as other= has it. A
+// pre-prepare above view 0 quotes nobody, or a quorum of the context that quotes= names.
 func (s *script) forge(d *datadriven.TestData) error {
 	from := number(d, "signer", 0)
-	in := s.net.config.Instance
-	switch word(d, "other", "") {
-	case "instance":
-		in.ID = "another-round"
-	case "epoch":
-		in.Epoch++
-	case "generation":
-		in.Generation++
-	case "genesis":
-		in.Genesis = strings.Repeat("1", 64)
-	}
+	in := s.context(word(d, "other", ""))
 	v := Vote{Key: in.Key(), View: uint64(number(d, "view", 0)), Prepared: uint64(number(d, "prepared", 0))}
 	for p := PrePrepare; p <= ViewChange; p++ {
 		if p.String() == word(d, "phase", "prepare") {
@@ -139,18 +138,94 @@ func (s *script) forge(d *datadriven.TestData) error {
 		v.Digest = valueOf(name)
 	}
 	switch {
-	case v.Phase == ViewChange && v.Prepared > 0: // a certificate of too few votes
-		v.Proof = (&Prepared{View: v.Prepared - 1, Digest: v.Digest, Votes: []Proof{{Hashes: []Digest{v.Digest}}}}).Encode()
-	case v.Phase == PrePrepare && v.View > 0: // a new view that quotes nobody
-		v.Proof = (&NewView{}).Encode()
+	case v.Phase == ViewChange && v.Prepared > 0:
+		v.Proof = s.certificate(word(d, "certificate", "short"), v.Prepared-1, v.Digest)
+	case v.Phase == PrePrepare && v.View > 0:
+		v.Proof = s.newView(word(d, "quotes", ""), v.View).Encode()
 	}
-	frame := Sign(in.Domain(), from, []Vote{v}, s.net.keys[from])
-	for _, to := range numbers(d, "to") {
-		if err := s.net.deliver(packet{from: from, to: to, frame: frame}); err != nil {
+	return s.say(d, packet{from: from, frame: Sign(in.Domain(), from, []Vote{v}, s.net.keys[from])})
+}
+
+// certify signer=0 value=A view=0 by=(0,1,2) to=(1) [other=…] sends a certificate.
+func (s *script) certify(d *datadriven.TestData) error {
+	in := s.context(word(d, "other", ""))
+	cert := &Certificate{Instance: in, View: uint64(number(d, "view", 0)), Digest: valueOf(word(d, "value", "A"))}
+	for _, i := range numbers(d, "by") {
+		v := Vote{Key: in.Key(), View: cert.View, Phase: Commit, Digest: cert.Digest}
+		cert.Votes = append(cert.Votes, Sign(in.Domain(), i, []Vote{v}, s.net.keys[i]).Proof())
+	}
+	return s.say(d, packet{from: number(d, "signer", 0), cert: cert})
+}
+
+// say delivers a message to those whom to= names.
+func (s *script) say(d *datadriven.TestData, p packet) error {
+	for _, p.to = range numbers(d, "to") {
+		if err := s.net.deliver(p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// context is the network's instance, or one that differs from it in one thing.
+func (s *script) context(other string) Instance {
+	in := s.net.config.Instance
+	switch other {
+	case "instance":
+		in.ID = "another-round"
+	case "epoch":
+		in.Epoch++
+	case "oldepoch":
+		in.Epoch--
+	case "generation":
+		in.Generation++
+	case "genesis":
+		in.Genesis = strings.Repeat("1", 64)
+	}
+	return in
+}
+
+// certificate is the proof, or what is passed off as one, that a value was
+// prepared in a view.
+func (s *script) certificate(kind string, view uint64, value Digest) []byte {
+	in := s.net.config.Instance
+	switch kind {
+	case "short":
+		return (&Prepared{View: view, Digest: value, Votes: []Proof{{Hashes: []Digest{value}}}}).Encode()
+	case "noise":
+		return []byte("noise")
+	case "instance", "oldepoch", "generation":
+		in = s.context(kind)
+	}
+	p := &Prepared{View: view, Digest: value}
+	for i := range s.net.committee.Q() {
+		v := Vote{Key: in.Key(), View: view, Phase: Prepare, Digest: value}
+		if s.net.committee.Primary(s.net.config.Instance.Key(), view) == i {
+			v.Phase = PrePrepare
+		}
+		p.Votes = append(p.Votes, Sign(in.Domain(), i, []Vote{v}, s.net.keys[i]).Proof())
+	}
+	switch kind {
+	case "twice":
+		p.Votes[1] = p.Votes[0]
+	case "ofvalue":
+		p.Digest = valueOf("Z")
+	}
+	return p.Encode()
+}
+
+// newView quotes nobody, or the view changes that a quorum made in a context.
+func (s *script) newView(quotes string, view uint64) *NewView {
+	nv := &NewView{}
+	if quotes == "" {
+		return nv
+	}
+	in := s.context(quotes)
+	for i := range s.net.committee.Q() {
+		v := Vote{Key: in.Key(), View: view, Phase: ViewChange}
+		nv.Claims = append(nv.Claims, Claim{Proof: Sign(in.Domain(), i, []Vote{v}, s.net.keys[i]).Proof()})
+	}
+	return nv
 }
 
 func (s *script) show() error {

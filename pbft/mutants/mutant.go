@@ -64,7 +64,8 @@ var themes = []theme{
 	{"Timers and repetition", timers},
 	{"Late replicas and certificates", lateness},
 	{"Guilt", guilt},
-	{"The driver (package bftpath)", drivers},
+	{"The caller's duties, in the simulation's hosts", hosts},
+	{"The caller's duties, in package bftpath", drivers},
 }
 
 // Mutants are all mutants, by theme.

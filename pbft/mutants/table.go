@@ -52,7 +52,7 @@ func row(r Result) string {
 	case r.Detector != "":
 		found = fmt.Sprintf("%s: %s", r.Detector, r.Oracle)
 	}
-	if r.Unseen != "" {
+	if r.Unseen != "" && r.Detector != "sim" {
 		found += fmt.Sprintf(" (no network shows it: %s)", r.Unseen)
 	}
 	median := "–"

@@ -85,7 +85,7 @@ failed, 2 wrong usage.`,
 		"node":   {a.devCommand(), a.initCommand(), a.runCommand(), a.inviteCommand(), a.approveCommand(), a.joinCommand(), a.removeCommand(), a.statusCommand(), a.peersCommand(), a.genesisCommand()},
 		"people": {a.agentCommand()},
 		"decide": {a.acpCommand(), a.agoraCommand(), a.roundCommand()},
-		"check":  {a.semanticsCommand(), a.evidenceCommand(), a.configCommand()},
+		"check":  {a.semanticsCommand(), a.evidenceCommand(), a.configCommand(), a.simCommand()},
 		"":       {a.versionCommand()},
 	} {
 		for _, c := range commands {

@@ -56,11 +56,11 @@ type Result struct {
 	Faults      int    // how many things went wrong: messages lost, late or repeated, crashes, lies
 	Decided     byte   // letter of the decided value, 0 for none
 	Ticks       int
-	Messages    int      // delivered
-	Fingerprint uint64   // of every event in order: equal for equal plans
-	Transcript  string   // when asked for
-	fired       []uint64 // faults by identity, when recorded
-	arrived     []uint64 // deliveries by identity, when recorded
+	Messages    int        // delivered
+	Fingerprint uint64     // of every event in order: equal for equal plans
+	Transcript  string     // when asked for
+	fired       []Identity // faults by identity, when recorded
+	arrived     []Identity // deliveries by identity, when recorded
 }
 
 // Counts reports whether the schedule tested what campaigns are for: at least
@@ -80,8 +80,8 @@ type run struct {
 	liar       []bool // by seat
 	honestLeft int    // undecided
 	pool       pool
-	said       [][]pbft.Vote   // by honest seat: every vote of the instance it ever showed or stored
-	left       map[uint64]bool // faults and deliveries that the plan leaves out
+	said       [][]pbft.Vote     // by honest seat: every vote of the instance it ever showed or stored
+	left       map[Identity]bool // faults and deliveries that the plan leaves out
 	record     bool
 	trace      *strings.Builder
 	result     Result
@@ -123,7 +123,7 @@ func (pl *Player) play(p Plan, transcript, record bool) (result Result) {
 		pl.queue = r.queue[:min(len(r.queue), 4096)]
 	}()
 	if len(p.Suppressed)+len(p.Undelivered) > 0 {
-		r.left = map[uint64]bool{}
+		r.left = map[Identity]bool{}
 		for _, id := range p.Suppressed {
 			r.left[id] = true
 		}
@@ -248,8 +248,8 @@ func (r *run) fault(perMille int, identity ...uint64) bool {
 	if perMille <= 0 {
 		return false
 	}
-	id := mix(identity...) ^ uint64(r.plan.Seed)
-	if int(scramble(id)%1000) >= perMille || r.left[id] {
+	id := Identity(mix(identity...) ^ uint64(r.plan.Seed))
+	if int(scramble(uint64(id))%1000) >= perMille || r.left[id] {
 		return false
 	}
 	r.result.Faults++
@@ -324,7 +324,7 @@ func (r *run) deliver(p *participant, m *message) {
 		return
 	}
 	if r.record || r.left != nil {
-		id := mix(delivery, m.id, m.again, uint64(p.idx))
+		id := Identity(mix(delivery, m.id, m.again, uint64(p.idx)))
 		if r.left[id] {
 			return
 		}

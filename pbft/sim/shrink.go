@@ -131,15 +131,15 @@ func (p *Plan) without(liar int, k Kind) bool {
 // what is left is what matters. A liveness violation needs its messages, since
 // losing them for good is no fair network.
 func (s *shrinker) suppress() {
-	s.reduce(func() []uint64 { return s.now.fired }, func(p *Plan, ids []uint64) { p.Suppressed = append(slices.Clone(p.Suppressed), ids...) })
+	s.reduce(func() []Identity { return s.now.fired }, func(p *Plan, ids []Identity) { p.Suppressed = append(slices.Clone(p.Suppressed), ids...) })
 	if s.oracle != "liveness" {
-		s.reduce(func() []uint64 { return s.now.arrived }, func(p *Plan, ids []uint64) { p.Undelivered = append(slices.Clone(p.Undelivered), ids...) })
+		s.reduce(func() []Identity { return s.now.arrived }, func(p *Plan, ids []Identity) { p.Undelivered = append(slices.Clone(p.Undelivered), ids...) })
 	}
 }
 
 // reduce leaves out large shares of what happened, then smaller ones (delta
 // debugging), from the end: what came last depends on what came first.
-func (s *shrinker) reduce(happened func() []uint64, leaveOut func(*Plan, []uint64)) {
+func (s *shrinker) reduce(happened func() []Identity, leaveOut func(*Plan, []Identity)) {
 	for share := 2; s.plays < maxPlays; share *= 2 {
 		all := distinct(happened())
 		size := max((len(all)+share-1)/share, 1)
@@ -155,8 +155,8 @@ func (s *shrinker) reduce(happened func() []uint64, leaveOut func(*Plan, []uint6
 	}
 }
 
-func distinct(ids []uint64) (out []uint64) {
-	seen := map[uint64]bool{}
+func distinct(ids []Identity) (out []Identity) {
+	seen := map[Identity]bool{}
 	for _, id := range ids {
 		if !seen[id] {
 			seen[id] = true

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deliberd/deliberd/pbft/quorum"
 )
 
 func play(p Plan, transcript bool) Result {
@@ -123,6 +125,26 @@ func TestAFailingPlanShrinksAndStillFails(t *testing.T) {
 		return
 	}
 	t.Fatal("two liars of four never break agreement")
+}
+
+func FuzzPlan(f *testing.F) {
+	for seed := range int64(12) {
+		text, err := json.Marshal(NewPlan(seed, Mix{Nodes: 4, Kinds: Kinds()}))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"nodes":4,"suppressed":["0"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := ParsePlan(text)
+		if err != nil {
+			return
+		}
+		if r := play(p, false); r.Violation != nil && len(p.Liars) <= quorum.F(p.Nodes) && len(p.Suppressed)+len(p.Undelivered) == 0 {
+			t.Fatalf("a plan within bounds: %v", r.Violation)
+		}
+	})
 }
 
 func TestMixesThatCannotBeAreRefused(t *testing.T) {

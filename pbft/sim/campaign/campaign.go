@@ -3,8 +3,10 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +28,8 @@ type Options struct {
 	// Recheck plays one schedule in that many twice and demands equal results;
 	// 0 means 1,000.
 	Recheck  int64
-	Keep     int // violations kept; the campaign stops at that many. Default 1.
+	Chunk    int64 // seeds that a worker plays at a time; default 256
+	Keep     int   // violations kept; the campaign stops at that many. Default 1.
 	Progress func(Report)
 	Every    time.Duration // between calls of Progress; default 10 s
 }
@@ -56,9 +59,6 @@ type Report struct {
 	PerMinute  float64            `json:"schedules_per_minute"`
 	Violations []Finding          `json:"violations"`
 }
-
-// chunk is how many seeds a worker takes at once.
-const chunk = 256
 
 // Run plays until the wanted number of schedules is reached, the context ends
 // or enough violations are found.
@@ -108,6 +108,9 @@ func (o *Options) defaults() error {
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
 	}
+	if o.Chunk <= 0 {
+		o.Chunk = 256
+	}
 	o.Keep = max(o.Keep, 1)
 	return nil
 }
@@ -131,9 +134,9 @@ func (c *campaign) work(ctx context.Context) {
 		players[i] = sim.NewPlayer(sim.NewWorld(n, c.Genuine))
 	}
 	for ctx.Err() == nil {
-		from := c.next.Add(chunk) - chunk
+		from := c.next.Add(c.Chunk) - c.Chunk
 		part := newReport(from)
-		for seed := from; seed < from+chunk && ctx.Err() == nil; seed++ {
+		for seed := from; seed < from+c.Chunk && ctx.Err() == nil; seed++ {
 			i := int(uint64(seed) % uint64(len(c.Sizes)))
 			c.playOne(&part, players[i], seed, c.Sizes[i])
 		}
@@ -183,7 +186,7 @@ func (c *campaign) add(part Report) {
 	t.Faults += part.Faults
 	t.Messages += part.Messages
 	t.Rechecked += part.Rechecked
-	t.NextSeed = max(t.NextSeed, part.FirstSeed+chunk)
+	t.NextSeed = max(t.NextSeed, part.FirstSeed+c.Chunk)
 	for k, n := range part.Views {
 		t.Views[k] += n
 	}
@@ -194,6 +197,7 @@ func (c *campaign) add(part Report) {
 		t.Adversary[k] += n
 	}
 	t.Violations = append(t.Violations, part.Violations...)
+	slices.SortFunc(t.Violations, func(a, b Finding) int { return cmp.Compare(a.Seed, b.Seed) })
 	if t.Schedules >= c.Schedules || len(t.Violations) >= c.Keep {
 		c.cancel()
 	}

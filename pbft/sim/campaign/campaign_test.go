@@ -1,47 +1,103 @@
 package campaign
 
 import (
-	"encoding/json"
-	"flag"
+	"context"
+	"os"
+	"runtime/debug"
 	"testing"
+	"time"
 
+	"go.uber.org/goleak"
+
+	"github.com/deliberd/deliberd/pbft/quorum"
 	"github.com/deliberd/deliberd/pbft/sim"
 )
 
-var (
-	seed      = flag.Int64("seed", 1, "first seed")
-	nodes     = flag.Int("nodes", 0, "committee size; 0 for all")
-	schedules = flag.Int64("schedules", 3000, "schedules")
-)
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(1600)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestNoScheduleViolatesAnything(t *testing.T) {
-	var sizes []int
-	if *nodes > 0 {
-		sizes = []int{*nodes}
+	schedules := int64(2000)
+	if testing.Short() {
+		schedules = 500
 	}
-	r, err := Run(t.Context(), Options{Sizes: sizes, Seed: *seed, Schedules: *schedules, Kinds: sim.Kinds()})
+	r, err := Run(t.Context(), Options{Seed: time.Now().Unix() << 16, Schedules: schedules, Kinds: sim.Kinds(), Recheck: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := json.MarshalIndent(r, "", " ")
-	t.Log(string(b))
+	t.Logf("seeds %d to %d: %d schedules, %d faults, %d messages", r.FirstSeed, r.NextSeed-1, r.Schedules, r.Faults, r.Messages)
 	for _, f := range r.Violations {
-		t.Log(sim.NewPlayer(sim.NewWorld(f.Nodes, false)).Play(f.Plan, true).Transcript)
-		t.Errorf("seed %d: %v", f.Seed, f.Violation)
+		t.Errorf("%d nodes, seed %d: %v", f.Nodes, f.Seed, f.Violation)
+	}
+	if r.Rechecked == 0 || r.Schedules < schedules || len(r.Nodes) != len(sim.Sizes()) || len(r.Adversary) != len(sim.Kinds()) {
+		t.Errorf("the campaign left something out: %+v", r)
 	}
 }
 
-func TestWithOneLiarTooManyAgreementBreaks(t *testing.T) {
+// TestWithTooManyLiarsAgreementBreaks is the control: the oracles can fail.
+// What two quorums share must be lying, which is f+1 members, but at n = 5,
+// where quorums are larger than they need be for n = 4, three.
+func TestWithTooManyLiarsAgreementBreaks(t *testing.T) {
 	for _, n := range sim.Sizes() {
-		r, err := Run(t.Context(), Options{Seed: 1, Schedules: 20_000, Sizes: []int{n}, Kinds: sim.Kinds(), Excess: 1, Keep: 5})
-		if err != nil {
-			t.Fatal(err)
+		oracles := map[string]int{}
+		for seed := int64(0); oracles["agreement"] == 0 || oracles["global"] == 0 || oracles["lock"] == 0; seed += 16 {
+			if seed > 4000 {
+				t.Fatalf("%d nodes with too many liars: only %v in %d seeds", n, oracles, seed)
+			}
+			r, err := Run(t.Context(), Options{
+				Seed: seed, Schedules: 1, Chunk: 16, Sizes: []int{n}, Kinds: []sim.Kind{sim.DoubleVoter, sim.Equivocating, sim.Twins},
+				Excess: 2*quorum.Q(n) - n - quorum.F(n),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Violations {
+				oracles[f.Violation.Oracle]++
+			}
 		}
-		for _, f := range r.Violations {
-			t.Logf("n=%d after %d: seed %d %v", n, f.Played, f.Seed, f.Violation)
+		t.Logf("%d nodes: %v", n, oracles)
+	}
+}
+
+// TestFPlusOneSilentMembersStopEverything is the control of the liveness oracle.
+func TestFPlusOneSilentMembersStopEverything(t *testing.T) {
+	for _, n := range []int{4, 7} {
+		r, err := Run(t.Context(), Options{Seed: 1, Schedules: 1, Chunk: 8, Sizes: []int{n}, Kinds: []sim.Kind{sim.Silent}, Excess: 1})
+		if err != nil || len(r.Violations) == 0 || r.Violations[0].Violation.Oracle != "liveness" {
+			t.Errorf("%d nodes: %v, %+v", n, err, r.Violations)
 		}
-		if len(r.Violations) == 0 {
-			t.Errorf("%d nodes with one liar too many: nothing was found in %d schedules", n, r.Schedules)
-		}
+	}
+}
+
+func TestACampaignEndsWhenItIsTold(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	told := false
+	r, err := Run(ctx, Options{Schedules: 1 << 50, Sizes: []int{4}, Every: time.Millisecond, Progress: func(Report) { told = true; cancel() }})
+	if err != nil || !told || r.Schedules >= 1<<50 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if _, err := Run(t.Context(), Options{Sizes: []int{99}}); err == nil {
+		t.Error("99 nodes are taken")
+	}
+}
+
+func BenchmarkSchedules(b *testing.B) {
+	for _, n := range sim.Sizes() {
+		b.Run(string(rune('0'+n/10))+string(rune('0'+n%10)), func(b *testing.B) {
+			player := sim.NewPlayer(sim.NewWorld(n, false))
+			counted := 0
+			seed := int64(0)
+			for b.Loop() {
+				if r := player.Play(sim.NewPlan(seed, sim.Mix{Nodes: n, Kinds: sim.Kinds()}), false); r.Counts() {
+					counted++
+				}
+				seed++
+			}
+			b.ReportMetric(float64(counted)/b.Elapsed().Minutes(), "schedules/min/core")
+		})
 	}
 }

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/deliberd/deliberd/internal/canon"
+	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft/sim"
+	"github.com/deliberd/deliberd/pbft/sim/campaign"
+)
+
+// simFlags are the flags of `deliberd sim`.
+type simFlags struct {
+	campaign.Options
+	adversary []string
+	replay    bool
+	plan      string
+	save      string
+}
+
+func (a *app) simCommand() *cobra.Command {
+	var f simFlags
+	kinds := make([]string, len(sim.Kinds()))
+	for i, k := range sim.Kinds() {
+		kinds[i] = string(k)
+	}
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "Attack the PBFT engine in simulated networks",
+		Long: `Plays seeded schedules of whole networks of replicas: messages are lost, late
+and repeated, views are partitioned, replicas crash and start again, and up to
+f members lie, in up to four of these ways each:
+
+  ` + strings.Join(kinds[:6], ", ") + `,
+  ` + strings.Join(kinds[6:], ", ") + `
+
+A schedule counts when it reaches a second view and suffers a fault. Seed s
+plays the s-th size of --nodes, counted round and round. The command stops at
+the first violation, makes the schedule as small as it can, prints it and exits
+with 1. --replay plays one seed and prints what happened; the same seed and
+flags give the same bytes on every machine.`,
+		Example: `  deliberd sim --schedules 100000
+  deliberd sim --nodes 4 --adversary twins --seed 0 --schedules 1000000 --json
+  deliberd sim --nodes 7 --seed 42 --replay
+  deliberd sim --nodes 4 --excess 1 --save broken.json; deliberd sim --plan broken.json`,
+		Args: args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.kinds(); err != nil {
+				return err
+			}
+			switch {
+			case f.plan != "":
+				text, err := a.readInput(f.plan)
+				if err != nil {
+					return err
+				}
+				plan, err := sim.ParsePlan(text)
+				if err != nil {
+					return err
+				}
+				return a.playOne(plan)
+			case f.replay:
+				n := f.Sizes[int(uint64(f.Seed)%uint64(len(f.Sizes)))]
+				mix := sim.Mix{Nodes: n, Kinds: f.Kinds, Excess: f.Excess}
+				if err := mix.Check(); err != nil {
+					return usage("%s", err)
+				}
+				plan := sim.NewPlan(f.Seed, mix)
+				plan.Genuine = f.Genuine
+				return a.playOne(plan)
+			}
+			return a.campaign(cmd.Context(), &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Int64Var(&f.Seed, "seed", 1, "first seed")
+	flags.Int64Var(&f.Schedules, "schedules", 100_000, "how many schedules to play")
+	flags.IntSliceVar(&f.Sizes, "nodes", sim.Sizes(), "sizes of the committee")
+	flags.StringSliceVar(&f.adversary, "adversary", []string{"all"}, "ways of lying, all or none")
+	flags.IntVar(&f.Excess, "excess", 0, "liars beyond f: then violations are to be expected")
+	flags.BoolVar(&f.Genuine, "ed25519", false, "sign with Ed25519, which is some ten times slower")
+	flags.IntVar(&f.Workers, "workers", 0, "schedules played at the same time (default one per core)")
+	flags.DurationVar(&f.Every, "every", 10*time.Second, "time between lines of progress")
+	flags.BoolVar(&f.replay, "replay", false, "play --seed alone and print its transcript")
+	flags.StringVar(&f.plan, "plan", "", "play the plan in this file and print its transcript")
+	flags.StringVar(&f.save, "save", "", "file for the plan of a violation, made small")
+	return cmd
+}
+
+// kinds reads --adversary.
+func (f *simFlags) kinds() error {
+	if len(f.Sizes) == 0 {
+		return usage("--nodes needs a size")
+	}
+	for _, name := range f.adversary {
+		switch {
+		case name == "all":
+			f.Kinds = append(f.Kinds, sim.Kinds()...)
+		case name == "none" && len(f.adversary) == 1:
+		case slices.Contains(sim.Kinds(), sim.Kind(name)):
+			f.Kinds = append(f.Kinds, sim.Kind(name))
+		default:
+			return usage("no adversary is called %q", name)
+		}
+	}
+	if f.Excess > 0 && len(f.Kinds) == 0 {
+		return usage("--excess needs an adversary")
+	}
+	if f.Schedules < 1 {
+		return usage("--schedules is at least 1")
+	}
+	if f.Seed < -sim.MaxSeed || f.Seed > sim.MaxSeed-f.Schedules*2 {
+		return usage("--seed is from -2^53 to 2^53")
+	}
+	return nil
+}
+
+// simReport is what a campaign printed as JSON.
+type simReport struct {
+	campaign.Report
+	Smallest   *sim.Plan `json:"smallest,omitempty"` // of the first violation
+	Transcript string    `json:"transcript,omitempty"`
+}
+
+// campaign plays until all is done, the first violation or an interruption.
+func (a *app) campaign(ctx context.Context, f *simFlags) error {
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(1600)) // schedules are short and leave little behind
+	}
+	f.Progress = func(r campaign.Report) {
+		fmt.Fprintf(a.err, "%d of %d schedules, %.0f a minute, next seed %d\n", r.Schedules, f.Schedules, r.PerMinute, r.NextSeed)
+	}
+	report, err := campaign.Run(ctx, f.Options)
+	if err != nil {
+		return usage("%s", err)
+	}
+	out := simReport{Report: report}
+	if len(report.Violations) > 0 {
+		first := report.Violations[0]
+		player := sim.NewPlayer(sim.NewWorld(first.Nodes, f.Genuine))
+		small := player.Shrink(first.Plan)
+		out.Smallest, out.Transcript = &small, player.Play(small, true).Transcript
+		if f.save != "" {
+			text, err := canon.Marshal(small)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(f.save, text, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.show(out, func(w io.Writer) { printCampaign(w, &out) }); err != nil {
+		return err
+	}
+	if len(report.Violations) > 0 {
+		first := report.Violations[0]
+		return machine.Refuse("violation", fmt.Sprintf("play it again: deliberd sim --nodes %d --seed %d --replay, with the same --adversary and --excess", first.Nodes, first.Seed),
+			"Seed %d with %d nodes violates %s: %s.", first.Seed, first.Nodes, first.Violation.Oracle, first.Violation.Detail)
+	}
+	return ctx.Err()
+}
+
+func printCampaign(w io.Writer, r *simReport) {
+	facts(w, "schedules", number(r.Schedules), "seeds", fmt.Sprintf("%d to %d", r.FirstSeed, r.NextSeed-1), "a minute", fmt.Sprintf("%.0f", r.PerMinute),
+		"faults", number(r.Faults), "messages", number(r.Messages), "played twice", number(r.Rechecked), "violations", number(len(r.Violations)))
+	var rows [][]string
+	for _, k := range sim.Kinds() {
+		if r.Adversary[k] > 0 {
+			rows = append(rows, []string{string(k), number(r.Adversary[k])})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table(w, "", []string{"ADVERSARY", "SCHEDULES"}, rows)
+	}
+	if r.Transcript != "" {
+		fmt.Fprintf(w, "\n%s\n", r.Transcript)
+	}
+}
+
+// playOne plays one plan and prints what happened.
+func (a *app) playOne(plan sim.Plan) error {
+	if err := plan.Check(); err != nil {
+		return err
+	}
+	result := sim.NewPlayer(sim.NewWorld(plan.Nodes, plan.Genuine)).Play(plan, true)
+	decided := ""
+	if result.Decided != 0 {
+		decided = string(rune(result.Decided))
+	}
+	err := a.show(map[string]any{
+		"plan": plan, "violation": result.Violation, "decided": decided, "views": result.Views + 1, "faults": result.Faults, "ticks": result.Ticks,
+		"messages": result.Messages, "fingerprint": fmt.Sprintf("%016x", result.Fingerprint), "transcript": result.Transcript,
+	}, func(w io.Writer) {
+		fmt.Fprint(w, result.Transcript)
+		facts(w, "decided", decided, "views", number(result.Views+1), "faults", number(result.Faults), "ticks", number(result.Ticks), "fingerprint", fmt.Sprintf("%016x", result.Fingerprint))
+	})
+	if err == nil && result.Violation != nil {
+		return machine.Refuse("violation", "", "The plan violates %s: %s.", result.Violation.Oracle, result.Violation.Detail)
+	}
+	return err
+}

@@ -5,7 +5,8 @@
 // Who may connect is decided by the caller's [Admission] right after the
 // handshake that authenticates the peer id, before any stream is opened:
 // members by their id, a joiner by the key of its invitation, which is then
-// its host's identity. Every stream begins with a hello of genesis hash and
+// its host's identity. Members that have been removed may still connect, but
+// hear only that, on whatever stream they open. Every stream begins with a hello of genesis hash and
 // generation, so nodes of two clusters never exchange more than that.
 //
 // Three ways to talk, all in bounded frames with deadlines, on streams that

@@ -23,13 +23,14 @@ import (
 
 // gater lets admitted peers through at the connection and nobody else: the
 // Noise handshake has proved the peer id when InterceptSecured is asked.
+// Removed peers that call are let through as far as their streams' refusal.
 type gater struct{ h *Host }
 
 func (g gater) InterceptPeerDial(p peer.ID) bool                    { return g.h.admitted(p) }
 func (g gater) InterceptAddrDial(peer.ID, multiaddr.Multiaddr) bool { return true }
 func (g gater) InterceptAccept(network.ConnMultiaddrs) bool         { return true }
-func (g gater) InterceptSecured(_ network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
-	ok := g.h.admitted(p)
+func (g gater) InterceptSecured(dir network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
+	ok := g.h.admitted(p) || dir == network.DirInbound && g.h.removed(p)
 	if !ok {
 		g.h.log.Info("peer refused at the connection", "peer", p)
 	}
@@ -42,6 +43,14 @@ func (h *Host) admitted(p peer.ID) bool {
 	cut := h.cut[p]
 	h.mu.Unlock()
 	return !cut && h.cfg.Admit(p.String())
+}
+
+// removed reports whether a peer may hear that it has been removed, and no more.
+func (h *Host) removed(p peer.ID) bool {
+	h.mu.Lock()
+	cut := h.cut[p]
+	h.mu.Unlock()
+	return !cut && h.cfg.Removed != nil && h.cfg.Removed(p.String()) && !h.cfg.Admit(p.String())
 }
 
 // Bounds of what peers may make this host hold. Streams are long-lived: raft

@@ -36,6 +36,7 @@ const (
 	CodeBadAddress      = "bad_address" // not a multiaddr, or not a peer id
 	CodePortInUse       = "port_in_use" // another process listens there
 	CodeInternal        = "internal"    // the peer's handler failed; its log says why
+	CodeRemoved         = "removed"     // the peer says that this node has been removed from the cluster
 )
 
 // Admission says whether a peer id may connect. It is asked for every
@@ -49,7 +50,11 @@ type Config struct {
 	Genesis    string             // genesis hash, 64 hex digits
 	Generation func() uint64      // this node's raft generation now; nil: always 0
 	Admit      Admission
-	Logger     *slog.Logger // nil: slog.Default
+	// Removed is true for peers that Admit refuses because they have been
+	// removed. They may connect, and are told so with [CodeRemoved] on every
+	// stream they open; nil: such peers are strangers.
+	Removed Admission
+	Logger  *slog.Logger // nil: slog.Default
 
 	// DialTimeout bounds one attempt to connect; 0: 3 s.
 	DialTimeout time.Duration
@@ -73,6 +78,7 @@ type Host struct {
 	idle   map[route][]*Stream // pooled streams for Call
 	queues map[route]*queue
 	heard  map[peer.ID]time.Time // last frame of each peer
+	told   func(id string)       // see HandleRemoved; nil: nobody listens
 }
 
 // route is one protocol towards one peer.
@@ -123,9 +129,9 @@ func (h *Host) listen() (host.Host, error) {
 	}
 	var addrs []multiaddr.Multiaddr
 	for _, s := range h.cfg.Listen {
-		a, err := multiaddr.NewMultiaddr(s)
+		a, err := listenAddr(s)
 		if err != nil {
-			return nil, machine.Refuse(CodeBadAddress, "write it like /ip4/127.0.0.1/tcp/7701", "not a multiaddr: %q", s)
+			return nil, err
 		}
 		addrs = append(addrs, a)
 	}
@@ -209,14 +215,47 @@ func (h *Host) Protect(id string) {
 	}
 }
 
+// farewell is how long a removed peer may stay connected: long enough to be
+// told.
+const farewell = 5 * time.Second
+
 // Refresh asks Admission again about everybody connected and disconnects
-// those it no longer admits. Call it when membership has changed.
+// those it no longer admits; removed peers that have just called stay for a
+// moment. Call it when membership has changed, and now and then.
 func (h *Host) Refresh() {
 	for _, p := range h.h.Network().Peers() {
-		if !h.admitted(p) {
-			h.h.ConnManager().Unprotect(p, "member")
+		if h.admitted(p) {
+			continue
+		}
+		h.h.ConnManager().Unprotect(p, "member")
+		if !h.removed(p) || h.connectedFor(p) > farewell {
 			h.disconnect(p)
 		}
+	}
+}
+
+// connectedFor is the age of the oldest connection to a peer.
+func (h *Host) connectedFor(p peer.ID) (age time.Duration) {
+	for _, c := range h.h.Network().ConnsToPeer(p) {
+		age = max(age, time.Since(c.Stat().Opened))
+	}
+	return age
+}
+
+// HandleRemoved has f hear, each time, of a peer that refuses this node with
+// [CodeRemoved]. That is one peer's word.
+func (h *Host) HandleRemoved(f func(peer string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = f
+}
+
+func (h *Host) tellRemoved(id string) {
+	h.mu.Lock()
+	f := h.told
+	h.mu.Unlock()
+	if f != nil {
+		f(id)
 	}
 }
 

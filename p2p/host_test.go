@@ -204,6 +204,101 @@ func TestRefreshDisconnectsWhoIsNoLongerAdmitted(t *testing.T) {
 	}
 }
 
+func TestARemovedPeerHearsThatAndNothingElse(t *testing.T) {
+	gone := newPeer(t, nil)
+	other := &rules{}
+	b := newPeer(t, func(c *Config) { c.Removed = other.admit })
+	befriend(t, gone, b)
+	b.Handle(Forward, echo)
+	var frames atomic.Int64
+	b.HandleFrames(Notice, func(string, []byte) error { frames.Add(1); return nil })
+	heard := make(chan string, 100)
+	gone.HandleRemoved(func(peer string) { heard <- peer })
+	hear := func(what string) {
+		t.Helper()
+		select {
+		case peer := <-heard:
+			if peer != b.ID() {
+				t.Fatalf("%s: heard of %s", what, peer)
+			}
+		case <-time.After(15 * time.Second):
+			t.Fatalf("%s: the removed peer heard nothing", what)
+		}
+	}
+	if _, err := gone.Call(context.Background(), b.ID(), Forward, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.rules.set(gone.ID(), false)
+	other.set(gone.ID(), true)
+	b.disconnect(gone.h.ID())
+	eventually(t, "the refusal of a call", func() bool { // the old connection may still be on its way down
+		_, err := gone.Call(context.Background(), b.ID(), Forward, nil)
+		return code(err) == CodeRemoved
+	})
+	hear("by a call")
+	if err := gone.Send(b.ID(), Notice, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	hear("by a frame")
+	if frames.Load() != 0 {
+		t.Fatal("a removed peer's frame was taken")
+	}
+	if _, err := b.Call(context.Background(), gone.ID(), Forward, nil); code(err) != CodeNotAdmitted {
+		t.Fatalf("calling a removed peer: %v", err)
+	}
+	b.Refresh()
+	if len(b.Connected()) != 1 {
+		t.Fatal("the removed peer was cut off before it could hear why")
+	}
+	b.Cut(gone.ID())
+	if _, err := gone.Call(context.Background(), b.ID(), Forward, nil); err == nil || code(err) == CodeRemoved {
+		t.Fatalf("through a broken network: %v", err)
+	}
+}
+
+func TestAnAddressThatCannotBeListenedOnIsRefusedBeforeAnyOther(t *testing.T) {
+	for _, c := range []struct {
+		addr         string
+		listen, dial bool
+	}{
+		{"/ip4/127.0.0.1/tcp/0", true, false},
+		{"/ip4/0.0.0.0/tcp/7701", true, true},
+		{"/ip6/::1/tcp/7701", true, true},
+		{"/dns4/localhost/tcp/7701", true, true},
+		{"/dns/node.example/tcp/7701", true, true},
+		{"/ip6zone/lo/ip6/fe80::1/tcp/7701", true, true},
+		{"/ip4/127.0.0.1/tcp/7701/p2p/12D3KooWGjMCwkHzAvXwCMUNdF1mLzSWbBrXkFF3ufCNRCyrCAAS", false, true},
+		{"/p2p/12D3KooWGjMCwkHzAvXwCMUNdF1mLzSWbBrXkFF3ufCNRCyrCAAS", false, false},
+		{"/ip4/127.0.0.1", false, false},
+		{"/ip4/127.0.0.1/udp/7701/quic-v1", false, false},
+		{"/ip4/127.0.0.1/tcp/7701/ws", false, false},
+		{"/ip4/127.0.0.1/tcp/77010", false, false},
+		{"127.0.0.1:7701", false, false},
+		{"", false, false},
+	} {
+		if err := CheckListen(c.addr); (err == nil) != c.listen || err != nil && code(err) != CodeBadAddress {
+			t.Errorf("listening on %q: %v", c.addr, err)
+		}
+		if err := CheckDial(c.addr); (err == nil) != c.dial || err != nil && code(err) != CodeBadAddress {
+			t.Errorf("dialling %q: %v", c.addr, err)
+		}
+		if c.listen {
+			continue
+		}
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := New(Config{Key: key, Listen: []string{"/ip4/127.0.0.1/tcp/0", c.addr}, Genesis: genesis, Admit: func(string) bool { return true }})
+		if code(err) != CodeBadAddress {
+			t.Errorf("a host on %q: %v", c.addr, err)
+		}
+		if err == nil {
+			_ = h.Close()
+		}
+	}
+}
+
 func TestNodesOfTwoClustersExchangeNothing(t *testing.T) {
 	a := newPeer(t, nil)
 	b := newPeer(t, func(c *Config) { c.Genesis = strings.Repeat("0c", 32) })

@@ -160,13 +160,17 @@ func (s *Stream) recv() ([]byte, error) {
 	case frameOK:
 		return frame, nil
 	case frameErr:
-		return nil, remoteError(frame)
+		err := remoteError(frame)
+		if err.Code == CodeRemoved {
+			s.h.tellRemoved(s.peer)
+		}
+		return nil, err
 	}
 	return nil, fmt.Errorf("peer %s sent a frame of unknown kind %d", s.peer, head[4])
 }
 
 // remoteError is a peer's refusal, as far as it is one.
-func remoteError(frame []byte) error {
+func remoteError(frame []byte) *machine.Refusal {
 	r := new(machine.Refusal)
 	if err := json.Unmarshal(frame, r); err != nil || r.Code == "" {
 		return &machine.Refusal{Code: CodeInternal, Message: "the other node failed without saying why"}
@@ -263,6 +267,9 @@ func (h *Host) HandleStream(proto string, f func(ctx context.Context, s *Stream)
 		defer s.Reset()
 		s.SetDeadline(time.Now().Add(h.cfg.CallTimeout))
 		err := s.welcome()
+		if err == nil && h.removed(s.id) {
+			err = machine.Refuse(CodeRemoved, "a removed node needs a new data folder and an invitation", "node %s is no longer a member", s.peer)
+		}
 		if err == nil {
 			s.SetDeadline(time.Time{})
 			err = f(h.ctx, s)

@@ -23,12 +23,20 @@ type circle struct {
 	self    membership.Role // empty: not a member (any more)
 	epoch   uint64
 	admit   map[string]bool
+	removed map[string]bool // who were members and never will be again
 }
 
 // admitted answers package p2p for every connection.
 func (n *Node) admitted(id string) bool {
 	c := n.circle.Load()
 	return c != nil && c.admit[id] || n.guests.has(id)
+}
+
+// dismissed answers package p2p for those who are not admitted: who has been
+// removed may hear that.
+func (n *Node) dismissed(id string) bool {
+	c := n.circle.Load()
+	return c != nil && c.removed[id]
 }
 
 // farewell is how long somebody who has just lost the right to connect may
@@ -82,7 +90,7 @@ func (n *Node) readCircle(tx machine.Tx) (*circle, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &circle{admit: map[string]bool{}}
+	c := &circle{admit: map[string]bool{}, removed: map[string]bool{}}
 	if c.members, err = membership.Members(own); err != nil {
 		return nil, err
 	}
@@ -91,6 +99,13 @@ func (n *Node) readCircle(tx machine.Tx) (*circle, error) {
 		if m.Node == n.keys.ID() {
 			c.self = m.Role
 		}
+	}
+	gone, err := membership.Removed(own)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range gone {
+		c.removed[m.Node] = true
 	}
 	if c.voters, err = membership.Voters(own); err != nil {
 		return nil, err

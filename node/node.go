@@ -133,7 +133,7 @@ func (n *Node) openStore() (err error) {
 
 // connect opens the network and the two paths over it.
 func (n *Node) connect() (err error) {
-	n.host, err = p2p.New(p2p.Config{Key: n.keys.Identity.Private(), Listen: n.cfg.Listen, Genesis: n.cluster, Admit: n.admitted, Logger: n.log})
+	n.host, err = p2p.New(p2p.Config{Key: n.keys.Identity.Private(), Listen: n.cfg.Listen, Genesis: n.cluster, Admit: n.admitted, Removed: n.dismissed, Logger: n.log})
 	if err != nil {
 		return err
 	}
@@ -171,6 +171,7 @@ func (n *Node) openPath(c *circle) (err error) {
 		Host: n.host, Store: n.store, Applier: applier{n.fsm}, Encode: encode,
 		Epoch:      func() uint64 { return n.circle.Load().epoch },
 		Members:    n.peersToAsk,
+		Founders:   n.firstCircle(nil).voters,
 		OnApplied:  n.onApplied,
 		OnProgress: n.onProgress,
 		OnFatal:    n.fail,

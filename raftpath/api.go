@@ -92,6 +92,9 @@ type Config struct {
 	// Members lists peers to catch up from and to send actions to while this
 	// node runs no raft; nil: only those in raft's configuration.
 	Members func() []string
+	// Founders are whose word counts about this node's removal while its state
+	// names no voters yet.
+	Founders []string
 	// Guard rules over the raft plane; nil: [guard.Voters] of raft's
 	// configuration and the target set by Reconcile.
 	Guard guard.Guard
@@ -104,7 +107,8 @@ type Config struct {
 	// OnFatal hears why this node has stopped applying, once. The caller
 	// closes the Path and exits.
 	OnFatal func(error)
-	// OnRemoved hears that a committed configuration no longer holds this node.
+	// OnRemoved hears, once, that this node has been removed: a committed
+	// configuration no longer holds it, or enough voters say so.
 	OnRemoved func()
 
 	Timing Timing
@@ -162,7 +166,7 @@ type Status struct {
 	Stamp      machine.Stamp
 	Voters     []string // raft's configuration, ascending
 	CaughtUp   bool     // has a leader, and had applied all it knew of a moment ago
-	Removed    bool     // a committed configuration has left this node out
+	Removed    bool     // this node has been removed
 	Fatal      error
 }
 

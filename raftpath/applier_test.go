@@ -17,6 +17,7 @@ import (
 // something at stamp N.
 type ledger struct {
 	applied atomic.Int64 // Apply calls in this process
+	fresh   atomic.Int64 // actions among them that had not been applied before, here or in an earlier process
 	fail    atomic.Bool  // Apply errs: local corruption
 	lie     atomic.Bool  // the chain differs from everybody else's
 	stall   atomic.Int64 // Apply takes this many nanoseconds
@@ -125,6 +126,7 @@ func (l *ledger) action(tx machine.Tx, a []byte, seq uint64) ([]byte, error) {
 			return nil, err
 		}
 	}
+	l.fresh.Add(1)
 	answer := fmt.Appendf(nil, "%s at %d", a, seq)
 	return answer, tx.Put(key, answer)
 }

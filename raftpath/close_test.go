@@ -24,7 +24,7 @@ func TestClosingDoesNotWaitForWhatWaitsForIt(t *testing.T) {
 			t.Error(err)
 		}
 		x.path, x.host = nil, nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		x.path = nil // nor would the cleanup
 		t.Fatal("Close does not return")
 	}

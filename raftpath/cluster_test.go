@@ -3,10 +3,12 @@ package raftpath
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // quick are timings for tests on a busy machine.
 var quick = Timing{
-	Heartbeat: 400 * time.Millisecond, Election: 400 * time.Millisecond, Lease: 300 * time.Millisecond, CommitTimeout: 20 * time.Millisecond,
+	Heartbeat: 600 * time.Millisecond, Election: 600 * time.Millisecond, Lease: 500 * time.Millisecond, CommitTimeout: 20 * time.Millisecond,
 	RPC: 3 * time.Second, DiskStall: 5 * time.Second, CatchUp: 5 * time.Second,
 	SnapshotInterval: time.Hour, SnapshotThreshold: 1 << 40, TrailingLogs: 10240,
 }
@@ -61,6 +63,7 @@ type node struct {
 	path    *Path
 	fatal   atomic.Pointer[error]
 	removed atomic.Bool
+	refuses sync.Map // peer ids that this node tells that they have been removed
 	log     *slog.Logger
 }
 
@@ -97,12 +100,12 @@ func newClusterWith(t testing.TB, n int, timing Timing, config func(*node, *Conf
 
 // add makes a member that is not running yet.
 func (c *cluster) add() *node {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	_, key, err := ed25519.GenerateKey(crand.Reader)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	i := len(c.nodes)
-	x := &node{c: c, i: i, key: key, dir: filepath.Join(c.dir, fmt.Sprint(i)), listen: "/ip4/127.0.0.1/tcp/0"}
+	x := &node{c: c, i: i, key: key, dir: filepath.Join(c.dir, fmt.Sprint(i)), listen: fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freePort(c.t))}
 	level := slog.LevelError + 4
 	if os.Getenv("RAFTPATH_LOG") != "" {
 		level = slog.LevelDebug
@@ -124,11 +127,35 @@ func (c *cluster) add() *node {
 	return x
 }
 
+// freePort finds a port that nobody listens on now, below those that systems
+// give to outgoing connections: a killed node finds it free again.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 20000 + rand.IntN(12000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return port
+		}
+	}
+	t.Fatal("no free port")
+	return 0
+}
+
 func (c *cluster) admit(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[id]
 }
+
+func (x *node) tellsRemoved(id string) bool {
+	_, ok := x.refuses.Load(id)
+	return ok
+}
+
+func (x *node) admit(id string) bool { return !x.tellsRemoved(id) && x.c.admit(id) }
 
 func (c *cluster) introduce(x *node) {
 	c.mu.Lock()
@@ -144,7 +171,7 @@ func (c *cluster) introduce(x *node) {
 }
 
 func (x *node) dial() *p2p.Host {
-	h, err := p2p.New(p2p.Config{Key: x.key, Listen: []string{x.listen}, Genesis: x.c.genesis, Admit: x.c.admit, Logger: x.log, CallTimeout: 5 * time.Second})
+	h, err := p2p.New(p2p.Config{Key: x.key, Listen: []string{x.listen}, Genesis: x.c.genesis, Admit: x.admit, Removed: x.tellsRemoved, Logger: x.log, CallTimeout: 5 * time.Second})
 	if err != nil {
 		x.c.t.Fatal(err)
 	}
@@ -230,13 +257,16 @@ func (c *cluster) close() {
 	wg.Wait()
 }
 
+// patience bounds every wait in this package's tests.
+const patience = 90 * time.Second
+
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 30 s for: %s", what)
+			t.Fatalf("waited %v for: %s", patience, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -275,7 +305,7 @@ func (c *cluster) followers() (out []*node) {
 
 func (x *node) submit(action string) (string, uint64) {
 	x.c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	answer, seq, err := x.path.Submit(ctx, []byte(action))
 	if err != nil {
@@ -297,8 +327,8 @@ func (x *node) get(key string) (value string) {
 	return value
 }
 
-// same waits until the given nodes have applied the same and checks that
-// their whole states are equal.
+// same waits until the given nodes have applied the same, and say so, and
+// checks that their whole states are equal.
 func (c *cluster) same(nodes ...*node) {
 	c.t.Helper()
 	eventually(c.t, "all nodes at one position", func() bool {
@@ -309,7 +339,7 @@ func (c *cluster) same(nodes ...*node) {
 			if i == 0 {
 				index, first = at, sum
 			}
-			if at != index {
+			if at != index || x.path.Head().Index != at {
 				return false
 			}
 			if sum != first {

@@ -25,6 +25,8 @@
 //   - A linearizable read is confirmed by heartbeats sent after it began
 //     (read.go). raft.VerifyLeader also counts answers that were under way
 //     before.
+//   - Raft sends a removed voter the entry once and no commit. A node that
+//     missed its removal learns it from the others (removal.go).
 //   - A log write that does not return silences the node (watchdog.go):
 //     otherwise a leader with a hung disk would keep its place with heartbeats
 //     for ever.

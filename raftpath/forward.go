@@ -142,7 +142,7 @@ func decodeResults(b []byte, results []result) error {
 }
 
 // serveForward answers other nodes' requests.
-func (p *Path) serveForward(ctx context.Context, _ string, request []byte) ([]byte, error) {
+func (p *Path) serveForward(ctx context.Context, from string, request []byte) ([]byte, error) {
 	if len(request) == 0 {
 		return nil, errRequest
 	}
@@ -156,7 +156,7 @@ func (p *Path) serveForward(ctx context.Context, _ string, request []byte) ([]by
 		}
 		return binary.BigEndian.AppendUint64(nil, index), nil
 	case askStanding:
-		return p.standing().encode(), nil
+		return p.standing(from).encode(), nil
 	case askEntry:
 		return p.serveEntry(body)
 	}

@@ -29,14 +29,15 @@ type Path struct {
 	pos      tracker
 	watch    *watchdog
 
-	life sync.Mutex // one change between raft, catching up and observing at a time
-	mu   sync.Mutex // guards the fields below
-	run  *run       // nil: raft does not run here
-	gone bool       // a committed configuration left this node out
-	hint string     // who led when last heard of, while raft does not run here
-	dead error      // why this node has stopped applying
-	shut bool       // Close has been called
-	goal uint64     // raft index an observer's peer had applied when it last said so
+	life sync.Mutex      // one change between raft, catching up and observing at a time
+	mu   sync.Mutex      // guards the fields below
+	run  *run            // nil: raft does not run here
+	gone bool            // a committed configuration left this node out, or enough voters say so
+	told map[string]bool // voters that say so
+	hint string          // who led when last heard of, while raft does not run here
+	dead error           // why this node has stopped applying
+	shut bool            // Close has been called
+	goal uint64          // raft index an observer's peer had applied when it last said so
 
 	heard  uint64    // highest commit a leader told of, while raft runs here
 	behind time.Time // since when this node lacks it; zero: it does not
@@ -85,6 +86,7 @@ func New(cfg Config) (*Path, error) {
 	cfg.Host.HandleFrames(p2p.Notice, p.takeNotice)
 	cfg.Host.HandleStream(p2p.Sync, p.serveSync)
 	cfg.Host.Handle(p2p.Forward, p.serveForward)
+	cfg.Host.HandleRemoved(p.hearRemoved)
 	return p, nil
 }
 
@@ -177,13 +179,7 @@ func (p *Path) configured(before, after Head) {
 	if err != nil || !hasVoter(was, p.id) || hasVoter(now, p.id) {
 		return
 	}
-	p.mu.Lock()
-	p.gone = true
-	p.mu.Unlock()
-	p.log.Warn("this node is no longer a voter", "index", after.ConfigIndex)
-	if p.cfg.OnRemoved != nil {
-		p.cfg.OnRemoved()
-	}
+	p.leave("its log says so", after.ConfigIndex)
 }
 
 // Fatal is why this node has stopped applying; nil while it applies.

@@ -1,7 +1,6 @@
 package raftpath
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"time"
@@ -199,69 +198,37 @@ func (x *run) wait(f raft.IndexFuture) error {
 // the others what it has missed.
 const strayAfter = 8
 
-// stray is for a node that was away while the voters changed: the one who
-// leads now may be none in its own configuration, and it would refuse him for
-// ever. It asks the others, and fetches what it lacks if one of them follows a
+// stray is for a node that was away while the voters changed, or that was
+// removed and missed it. The one who leads now may be none in its own
+// configuration, and it would refuse him for ever; or nobody speaks to it any
+// more. It asks the others, and fetches what it lacks if one of them follows a
 // leader it does not know.
 func (p *Path) stray() {
 	x := p.running()
-	if x == nil || p.Fatal() != nil {
+	if x == nil || p.Fatal() != nil || p.removed() {
 		return
 	}
 	config := x.r.GetConfiguration().Configuration()
+	var ahead []string
 	for _, peer := range p.others("") {
 		s, err := p.standingOf(peer)
-		if err != nil || !s.raft || s.leader == "" || hasVoter(config, s.leader) || s.applied <= p.Head().Index {
+		if err != nil {
 			continue
 		}
-		p.log.Info("the voters have changed while this node was away", "leader", s.leader, "from", peer)
+		if s.leftOut(p.Head(), p.id) {
+			p.hearRemoved(peer)
+		} else if s.raft && s.leader != "" && !hasVoter(config, s.leader) && s.applied > p.Head().Index {
+			ahead = append(ahead, peer)
+		}
+	}
+	for _, peer := range ahead {
+		p.log.Info("the voters have changed while this node was away", "from", peer)
 		if err := p.CatchUp(p.ctx, peer); err != nil {
 			p.log.Warn("catch up", "from", peer, "err", err)
 			continue
 		}
 		return
 	}
-}
-
-// standing is how far a node is.
-type standing struct {
-	raft                      bool // raft runs there
-	generation, last, applied uint64
-	leader                    string // as that node knows
-}
-
-func (s standing) encode() []byte {
-	b := appendBool(nil, s.raft)
-	for _, v := range []uint64{s.generation, s.last, s.applied} {
-		b = binary.BigEndian.AppendUint64(b, v)
-	}
-	return appendBytes(b, []byte(s.leader))
-}
-
-func decodeStanding(b []byte) (standing, error) {
-	r := &reader{b: b}
-	s := standing{raft: r.bool(), generation: r.u64(), last: r.position(), applied: r.position(), leader: string(r.bytes())}
-	return s, r.end()
-}
-
-func (p *Path) standing() standing {
-	head := p.Head()
-	s := standing{generation: head.Generation, last: head.Index, applied: head.Index, leader: p.leaderNow()}
-	if x := p.running(); x != nil {
-		s.raft, s.last = true, x.r.LastIndex()
-	}
-	return s
-}
-
-// standingOf asks a node how far it is.
-func (p *Path) standingOf(id string) (standing, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.Timing.Heartbeat)
-	defer cancel()
-	reply, err := p.cfg.Host.Call(ctx, id, p2p.Forward, []byte{askStanding})
-	if err != nil {
-		return standing{}, err
-	}
-	return decodeStanding(reply)
 }
 
 // standsReady asks a node whether it runs raft with a log that ours can

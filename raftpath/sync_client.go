@@ -114,6 +114,10 @@ func (f *fetch) takeState(b []byte) error {
 	if err := p.Fatal(); err != nil {
 		return halted(err)
 	}
+	before := p.Head()
+	if f.s.Generation() == before.Generation && m.last.Index < before.Index {
+		return machine.Refuse(CodeNotReady, "ask another node", "the state of %s ends at raft index %d, behind this node's %d", f.peer, m.last.Index, before.Index)
+	}
 	r := &stateReader{f: f}
 	if _, err := p.cfg.Store.Replace(r); err != nil {
 		return err
@@ -128,6 +132,9 @@ func (f *fetch) takeState(b []byte) error {
 		return p.fail(fmt.Errorf("the state of %s ends at raft index %d, its last entry is %d", f.peer, head.Index, m.last.Index))
 	}
 	f.last = m.last
+	if before.ConfigIndex != p.Head().ConfigIndex {
+		p.configured(before, p.Head())
+	}
 	return nil
 }
 

@@ -51,6 +51,9 @@ type feed struct {
 }
 
 func (f *feed) run(ctx context.Context) error {
+	if err := f.level(ctx); err != nil {
+		return err
+	}
 	if x := f.p.running(); x == nil {
 		return errStopped
 	} else if !f.reaches(x) {
@@ -77,6 +80,20 @@ func (f *feed) run(ctx context.Context) error {
 		// A timeout is as good as news: the next beat is due.
 		_ = f.p.pos.wait(waiting, 0, f.at.index+1)
 		cancel()
+	}
+	return nil
+}
+
+// level waits a moment for this node to be as far as the one that asks, and
+// refuses when it is not: its older state would set that one back.
+func (f *feed) level(ctx context.Context) error {
+	if f.at.generation != f.p.Head().Generation {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, syncEvery)
+	defer cancel()
+	if err := f.p.pos.wait(waiting, 0, f.at.index); err != nil {
+		return machine.Refuse(CodeNotReady, "ask another node", "this node is at raft index %d, behind %d", f.p.Head().Index, f.at.index)
 	}
 	return nil
 }

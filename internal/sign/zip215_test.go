@@ -136,6 +136,31 @@ func TestTorsionNeverSplitsSingleFromBatch(t *testing.T) {
 	})
 }
 
+func TestMisspeltPointsNeverSplitSingleFromBatch(t *testing.T) {
+	// A signer may use nonce 0 and write any small-order point as R, also in
+	// the spellings that RFC 8032 forbids.
+	rapid.Check(t, func(t *rapid.T) {
+		seed, message := rapid.Byte().Draw(t, "seed"), rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "message")
+		r := bytesOf(t, rapid.SampledFrom(smallOrderEncodings).Draw(t, "R"))
+		key := testKey(seed)
+		digest := sha512.Sum512(key.Seed())
+		a, _ := new(edwards25519.Scalar).SetBytesWithClamping(digest[:32])
+		h := sha512.New()
+		h.Write(r)
+		h.Write(key.Public().(ed25519.PublicKey))
+		h.Write(message)
+		k, _ := new(edwards25519.Scalar).SetUniformBytes(h.Sum(nil))
+		sig := append(r, new(edwards25519.Scalar).Multiply(k, a).Bytes()...)
+		if !everyWay(t, [32]byte(key.Public().(ed25519.PublicKey)), message, sig) {
+			t.Fatal("refused, ZIP-215 accepts it")
+		}
+		sig[40] ^= 1
+		if everyWay(t, [32]byte(key.Public().(ed25519.PublicKey)), message, sig) {
+			t.Fatal("a changed signature verifies")
+		}
+	})
+}
+
 func TestZIP215RefusesALargeS(t *testing.T) {
 	key := testKey(1)
 	sig := ed25519.Sign(key, []byte("m"))

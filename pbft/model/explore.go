@@ -91,24 +91,35 @@ func (m *Model) Next(out []Step, s *State) []Step {
 	return out
 }
 
-// Unsafe says what is wrong with a state, or nothing.
+// Disagreement says how two values can be decided in a state, or nothing.
+func (m *Model) Disagreement(s *State) string {
+	h := m.Castable(s)
+	for v := range m.Views {
+		for w := range m.Views {
+			if m.Certified(h, v, A) && m.Certified(h, w, B) {
+				return fmt.Sprintf("A can be certified in view %d and B in view %d", v, w)
+			}
+		}
+	}
+	return ""
+}
+
+// Unsafe says what is wrong with a state, or nothing. Beside a disagreement it
+// finds what leads to one: two values that can be prepared in one view, and a
+// value that can be prepared although another could be decided in an earlier view.
 func (m *Model) Unsafe(s *State) string {
+	if what := m.Disagreement(s); what != "" {
+		return what
+	}
 	h := m.Castable(s)
 	for v := range m.Views {
 		if m.Prepared(h, v, A) && m.Prepared(h, v, B) {
 			return fmt.Sprintf("A and B can both be prepared in view %d", v)
 		}
 		for _, x := range AllValues {
-			if !m.Certified(h, v, x) {
-				continue
-			}
-			other := A + B - x
-			for w := range m.Views {
-				if m.Certified(h, w, other) {
-					return fmt.Sprintf("%s can be certified in view %d and %s in view %d", x, v, other, w)
-				}
-				if w > v && m.Prepared(h, w, other) {
-					return fmt.Sprintf("%s can be certified in view %d, yet %s can be prepared in view %d", x, v, other, w)
+			for w := v + 1; w < m.Views; w++ {
+				if m.Certified(h, v, x) && m.Prepared(h, w, x.other()) {
+					return fmt.Sprintf("%s can be certified in view %d, yet %s can be prepared in view %d", x, v, x.other(), w)
 				}
 			}
 		}
@@ -125,9 +136,10 @@ type Reached struct {
 }
 
 // Explore finds every state that can be reached, by breadth, and checks each.
-// It ends at the first unsafe one. With mirrored set, a state stands also for
-// the one in which A and B have changed places: no rule tells them apart.
-func (m *Model) Explore(mirrored bool, visit func(*State, []Step)) *Reached {
+// It ends at the first in which check finds something wrong. With mirrored set, a
+// state stands also for the one in which A and B have changed places: no rule
+// tells them apart. visit, when set, is called with each state and all steps from it.
+func (m *Model) Explore(check func(*State) string, mirrored bool, visit func(*State, []Step)) *Reached {
 	r := &Reached{}
 	seen := newSet()
 	add := func(s *State, from int) bool {
@@ -140,7 +152,7 @@ func (m *Model) Explore(mirrored bool, visit func(*State, []Step)) *Reached {
 			return true
 		}
 		r.States, r.parent = append(r.States, code), append(r.parent, int32(from))
-		r.Violation = m.Unsafe(s)
+		r.Violation = check(s)
 		return r.Violation == ""
 	}
 	if !add(&State{}, -1) {

@@ -8,15 +8,17 @@ import (
 
 // replica is a real engine with its disk, and what the specification knows of it.
 type replica struct {
-	w        *world
-	me       int
-	engine   *pbft.Engine
-	disk     pbft.Restored
-	own      Member      // the votes on disk
-	handed   []pbft.Vote // taken from the engine and not stored yet
-	lock     *pbft.Prepared
-	heard    uint64 // packed: the votes of others it has filed since it started
-	proposed bool
+	w         *world
+	me        int
+	engine    *pbft.Engine
+	disk      pbft.Restored
+	own       Member      // the votes on disk
+	handed    []pbft.Vote // taken from the engine and not stored yet
+	lock      *pbft.Prepared
+	heard     uint64 // packed: the votes of others it has filed since it started
+	proposed  bool
+	named     bool // some value has come up
+	startView int
 }
 
 // start runs a member from its disk.
@@ -36,7 +38,20 @@ func (w *world) start(me int, disk pbft.Restored) (*replica, error) {
 	if err == nil {
 		e.Ready() // what to send again
 	}
+	r.startView = r.own.View()
+	for v := range MaxViews {
+		r.named = r.named || r.own.Accepted[v] != None
+	}
 	return r, err
+}
+
+// copy is a replica that goes its own way from here.
+func (r *replica) copy() *replica {
+	c := *r
+	c.engine = copyEngine(r.engine)
+	c.disk.Frames = r.disk.Frames[:len(r.disk.Frames):len(r.disk.Frames)]
+	c.disk.Prepared = r.disk.Prepared[:len(r.disk.Prepared):len(r.disk.Prepared)]
+	return &c
 }
 
 // withVotes is a member after some more votes.
@@ -70,6 +85,7 @@ func (r *replica) hear(m *message) bool {
 	if err := r.engine.StepVote(m.verified, 0); err != nil {
 		return false
 	}
+	r.named = r.named || m.value != None
 	r.heard |= m.bit << voiceAt(r.me, m.from)
 	return true
 }

@@ -24,6 +24,9 @@ type message struct {
 	from     int
 	bit      uint64 // what hearing it adds to the member's voice
 	slot     uint64 // all bits of the slot
+	kind     Kind
+	view     int
+	value    Value
 	verified pbft.Verified
 	name     string
 }
@@ -155,7 +158,7 @@ func (w *world) addMessages(from int) {
 }
 
 func (w *world) addMessage(from int, h Heard, v pbft.Vote) {
-	m := message{from: from, bit: h.packVoice(from), verified: w.sign(from, v), name: fmt.Sprintf("hears %d: %s", from, describe(v))}
+	m := message{from: from, bit: h.packVoice(from), kind: Kind(v.Phase), view: int(v.View), value: valueOf(v.Digest), verified: w.sign(from, v), name: fmt.Sprintf("hears %d: %s", from, describe(v))}
 	for view := range w.views {
 		switch { // the slot of the one bit that is set
 		case h.Accepted[view][from] != 0:

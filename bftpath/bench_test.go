@@ -1,6 +1,7 @@
 package bftpath
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
@@ -26,6 +27,7 @@ type bare struct {
 	files []*os.File
 	done  chan uint64 // one per node and decision
 	quit  sync.WaitGroup
+	post  func(from, to int, text []byte) // nil: straight into the inbox
 }
 
 type bareMessage struct {
@@ -67,6 +69,10 @@ func (x *bare) send(from int, phase byte, number uint64, digest []byte) {
 	text = append(text, ed25519.Sign(x.keys[from], text)...)
 	for to := range x.n {
 		if to != from {
+			if x.post != nil {
+				x.post(from, to, text)
+				continue
+			}
 			x.inbox[to] <- bareMessage{from, text}
 		}
 	}
@@ -124,9 +130,14 @@ func (x *bare) run(i int) {
 	}
 }
 
+// begin starts a decision at the primary.
+func (x *bare) begin(number uint64) {
+	x.inbox[0] <- bareMessage{0, append(append([]byte{1}, binary.BigEndian.AppendUint64(nil, number)...), make([]byte, 32)...)}
+}
+
 // decide runs one decision and returns when all n have it.
 func (x *bare) decide(number uint64) {
-	x.inbox[0] <- bareMessage{0, append(append([]byte{1}, binary.BigEndian.AppendUint64(nil, number)...), make([]byte, 32)...)}
+	x.begin(number)
 	for range x.n {
 		<-x.done
 	}
@@ -136,14 +147,21 @@ func (x *bare) decide(number uint64) {
 type subject struct {
 	*cluster
 	done chan struct{}
+	post func(from, to int, message []byte) // nil: straight to the driver
 }
 
 func newSubject(b testing.TB, n int) *subject {
-	s := &subject{newCluster(b, n), make(chan struct{}, 1<<14)}
+	s := &subject{cluster: newCluster(b, n), done: make(chan struct{}, 1<<14)}
 	s.config = func(i int, cfg *Config) {
 		cfg.Tick, cfg.Timeout = 50*time.Millisecond, 100
 		cfg.OnCertificate = func(pbft.Instance, *pbft.Certificate) { s.done <- struct{}{} }
-		cfg.Send = func(peer string, message []byte) { s.drivers[s.index(peer)].Deliver(nodeName(i), message) }
+		cfg.Send = func(peer string, message []byte) {
+			if s.post != nil {
+				s.post(i, s.index(peer), message)
+				return
+			}
+			s.drivers[s.index(peer)].Deliver(nodeName(i), message)
+		}
 	}
 	for i := range n {
 		s.start(i, true)
@@ -173,7 +191,7 @@ func (s *subject) forget(id string) {
 	}
 }
 
-func median(d []time.Duration) time.Duration {
+func median[T cmp.Ordered](d []T) T {
 	slices.Sort(d)
 	return d[len(d)/2]
 }
@@ -210,45 +228,62 @@ func BenchmarkConflictDecision(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// inFlight keeps 64 of a number of decisions under way and returns decisions
+// per second. Each of four nodes reports each decision.
+func inFlight[T any](rounds int, begin func(k int), done <-chan T) float64 {
+	const together = 64
+	start := time.Now()
+	next := 0
+	for ; next < together; next++ {
+		begin(next)
+	}
+	for k := range rounds * 4 {
+		<-done
+		if k%4 == 3 && next < rounds {
+			begin(next)
+			next++
+		}
+	}
+	return float64(rounds) / time.Since(start).Seconds()
+}
+
 // BenchmarkConflictThroughput keeps 64 instances in flight at four drivers and
-// at the floor and reports decisions per second of both and their ratio.
+// at the floor, in the order A B B A, and reports decisions per second of both
+// and the ratio of the medians: with direct calls between the nodes, and with
+// four libp2p hosts over loopback.
 func BenchmarkConflictThroughput(b *testing.B) {
-	const inFlight = 64
-	floor, sub := newBare(b, 4, 3), newSubject(b, 4)
-	for b.Loop() {
-		const rounds = 1024
-		start := time.Now()
-		for k := uint64(0); k < rounds; k += inFlight {
-			for i := range uint64(inFlight) {
-				floor.inbox[0] <- bareMessage{0, append(append([]byte{1}, binary.BigEndian.AppendUint64(nil, k+i+uint64(b.N)<<32)...), make([]byte, 32)...)}
+	for _, over := range []string{"calls", "libp2p"} {
+		b.Run(over, func(b *testing.B) {
+			floor, sub := newBare(b, 4, 3), newSubject(b, 4)
+			if over == "libp2p" {
+				m := newMesh(b, 4)
+				m.carry("floor", func(from, to int, text []byte) { floor.inbox[to] <- bareMessage{from, text} })
+				m.carry("subject", func(from, to int, message []byte) { sub.drivers[to].Deliver(nodeName(from), message) })
+				floor.post = func(from, to int, text []byte) { m.send("floor", from, to, text) }
+				sub.post = func(from, to int, message []byte) { m.send("subject", from, to, message) }
 			}
-			for range inFlight * 4 {
-				<-floor.done
+			const rounds = 1024
+			var floors, subjects []float64
+			number := 0
+			for b.Loop() {
+				for _, isFloor := range []bool{true, false, false, true} {
+					from := number
+					number += rounds
+					if isFloor {
+						floors = append(floors, inFlight(rounds, func(k int) { floor.begin(uint64(from + k)) }, floor.done))
+						continue
+					}
+					subjects = append(subjects, inFlight(rounds, func(k int) { sub.begin(fmt.Sprint("round", from+k)) }, sub.done))
+					for k := range rounds {
+						sub.forget(fmt.Sprint("round", from+k))
+					}
+				}
 			}
-		}
-		floorRate := rounds / time.Since(start).Seconds()
-		start = time.Now()
-		round := 0
-		next := func() {
-			sub.begin(fmt.Sprint("round", b.N, "-", round, "-", start.UnixNano()))
-			round++
-		}
-		for range inFlight {
-			next()
-		}
-		for k := range rounds * 4 {
-			<-sub.done
-			if k%4 == 3 && round < rounds {
-				next()
-			}
-		}
-		rate := rounds / time.Since(start).Seconds()
-		for k := range round {
-			sub.forget(fmt.Sprint("round", b.N, "-", k, "-", start.UnixNano()))
-		}
-		b.ReportMetric(floorRate, "floor-decisions/s")
-		b.ReportMetric(rate, "decisions/s")
-		b.ReportMetric(rate/floorRate, "ratio")
+			b.ReportMetric(median(floors), "floor-decisions/s")
+			b.ReportMetric(median(subjects), "decisions/s")
+			b.ReportMetric(median(subjects)/median(floors), "ratio")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
 

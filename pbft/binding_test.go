@@ -96,6 +96,17 @@ func TestAnEngineTakesNothingMadeInAnotherContext(t *testing.T) {
 				t.Errorf("a frame of another %s is wanted", other.name)
 			}
 		}
+		if in.Domain() != l.config.Instance.Domain() {
+			// A liar may put a vote of this instance into a frame of another
+			// domain: counted, it would spoil the certificate it is part of.
+			v, err := theirs.Sign(in.Domain(), 1, []Vote{{Key: l.engine().Key(), Phase: Commit, Digest: valueOf("A")}}, l.keys[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.engine().StepVote(v, 0); codeOf(err) != CodeOtherDomain {
+				t.Errorf("this instance's vote in a frame of another %s: %v", other.name, err)
+			}
+		}
 		checked, err := theirs.CheckCertificate(in, cert)
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func TestThePageForReviewersNamesTestsThatExist(t *testing.T) {
 		t.Errorf("the page names %d tests only", len(named))
 	}
 	// And the functions that its table points to.
-	row := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\|")
+	row := regexp.MustCompile(`(?m)^\| [^|]+ \| ([^|]+) \|`)
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		file := ""
 		for _, word := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(m[1], -1) {

@@ -248,6 +248,22 @@ func spam(t *rapid.T, l *lone) Vote {
 	return v
 }
 
+func TestAReplicaTakenThroughManyViewsHoldsTheLastOnly(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 1000})
+	l.engine().Propose(valueOf("A"))
+	for view := uint64(1); view <= 200; view++ {
+		for from := range 2 {
+			_ = l.hear(from, viewChange(view, nil))
+		}
+		if held := l.engine().Held(); held > 16*4+32 || l.engine().View() != view {
+			t.Fatalf("view %d: %d votes held", l.engine().View(), held)
+		}
+	}
+	if own := len(l.engine().own); own > 4*(window+1) {
+		t.Errorf("%d own votes held", own)
+	}
+}
+
 func TestWhateverMembersSendTheVotesHeldAreBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 5, Resend: 2})

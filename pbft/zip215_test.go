@@ -41,10 +41,8 @@ func pointOf(raw []byte) *edwards25519.Point {
 func craft(key ed25519.PrivateKey, public [32]byte, message []byte, torsion, spelt string) (s Signature) {
 	digest := sha512.Sum512(key.Seed())
 	secret, _ := new(edwards25519.Scalar).SetBytesWithClamping(digest[:32])
-	nonce, r := edwards25519.NewScalar(), rawPoint(identity)
-	if spelt != "" {
-		r = rawPoint(spelt)
-	} else {
+	nonce, r := edwards25519.NewScalar(), rawPoint(spelt)
+	if spelt == "" {
 		wide := sha512.Sum512(append(digest[32:], message...))
 		nonce, _ = nonce.SetUniformBytes(wide[:])
 		point := new(edwards25519.Point).ScalarBaseMult(nonce)

@@ -286,6 +286,39 @@ func TestAFailedWriteStopsEveryInstanceOfTheEpoch(t *testing.T) {
 	oneVotePerSlot(t, c.journal(0), 0)
 }
 
+func TestAProofOfGuiltIsHandedOutOnceAndTheRoundGoesOn(t *testing.T) {
+	c := newCluster(t, 4)
+	var mu sync.Mutex
+	var guilt []pbft.Guilt
+	c.config = func(_ int, cfg *Config) {
+		cfg.OnGuilt = func(g pbft.Guilt) {
+			mu.Lock()
+			defer mu.Unlock()
+			guilt = append(guilt, g)
+		}
+	}
+	for i := range 3 {
+		c.start(i, true)
+	}
+	c.open("round", 0)
+	in := testInstance("round")
+	for _, value := range []string{"round", "x", "y", "z"} { // node 3 says four things in one slot, to node 0
+		v := pbft.Vote{Key: in.Key(), Phase: pbft.Commit, Digest: testDigest(value)}
+		c.drivers[0].Deliver(nodeName(3), pbft.Sign(in.Domain(), 3, []pbft.Vote{v}, testKey(3)).Encode())
+	}
+	c.open("round", 1, 2)
+	c.awaitDecision("round", 0, 1, 2)
+	mu.Lock()
+	defer mu.Unlock()
+	prepared, err := pbft.NewCommittee(c.committee)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(guilt) != 1 || guilt[0].Signer() != 3 || guilt[0].Verify(prepared) != nil {
+		t.Errorf("guilt: %+v", guilt)
+	}
+}
+
 func TestForgottenInstancesNeverStartAgain(t *testing.T) {
 	c := newCluster(t, 1)
 	c.start(0, true)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft/quorum"
 )
 
 func codeOf(err error) string {
@@ -110,6 +112,21 @@ func TestOversizedAndForeignMessagesAreMalformed(t *testing.T) {
 	f := Sign(d, 0, []Vote{{Phase: Prepare, Digest: valueOf("A")}}, testKeys(1)[0])
 	if _, err := DecodeFrame(f.Encode()); codeOf(err) != CodeMalformed {
 		t.Errorf("another protocol: %v", err)
+	}
+}
+
+func TestTheProofsOfTheLargestCommitteeFitAFrame(t *testing.T) {
+	proofs := make([]Proof, quorum.Q(MaxMembers))
+	nv := &NewView{Highest: &Prepared{Votes: proofs}}
+	for i := range proofs {
+		proofs[i] = Proof{Signer: MaxMembers - 1, Hashes: make([]Digest, MaxVotes)}
+		nv.Claims = append(nv.Claims, Claim{Proof: proofs[i]})
+	}
+	d := Domain{Protocol: Protocol, Genesis: strings.Repeat("g", MaxName), Epoch: 1}
+	v := Vote{View: 1, Phase: PrePrepare, Digest: valueOf("A"), Proof: nv.Encode()}
+	f := &Frame{domain: d, votes: []Vote{v}}
+	if _, err := DecodeFrame(f.Encode()); err != nil || len(f.Encode()) > MaxFrame {
+		t.Errorf("%d bytes, a frame has at most %d: %v", len(f.Encode()), MaxFrame, err)
 	}
 }
 

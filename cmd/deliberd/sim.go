@@ -49,7 +49,7 @@ the first violation, makes the schedule as small as it can, prints it and exits
 with 1. --replay plays one seed and prints what happened; the same seed and
 flags give the same bytes on every machine.`,
 		Example: `  deliberd sim --schedules 100000
-  deliberd sim --nodes 4 --adversary twins --seed 0 --schedules 1000000 --json
+  deliberd sim --nodes 4 --adversary twins --seed 0 --seeds 1048576 --json
   deliberd sim --nodes 7 --seed 42 --replay
   deliberd sim --nodes 4 --excess 1 --save broken.json; deliberd sim --plan broken.json`,
 		Args: args(),
@@ -84,6 +84,7 @@ flags give the same bytes on every machine.`,
 	flags := cmd.Flags()
 	flags.Int64Var(&f.Seed, "seed", 1, "first seed")
 	flags.Int64Var(&f.Schedules, "schedules", 100_000, "how many schedules to play")
+	flags.Int64Var(&f.Seeds, "seeds", 0, "play exactly this many seeds, whether their schedules count or not")
 	flags.IntSliceVar(&f.Sizes, "nodes", sim.Sizes(), "sizes of the committee")
 	flags.StringSliceVar(&f.adversary, "adversary", []string{"all"}, "ways of lying, all or none")
 	flags.IntVar(&f.Excess, "excess", 0, "liars beyond f: then violations are to be expected")
@@ -115,11 +116,14 @@ func (f *simFlags) kinds() error {
 	if f.Excess > 0 && len(f.Kinds) == 0 {
 		return usage("--excess needs an adversary")
 	}
-	if f.Schedules < 1 {
-		return usage("--schedules is at least 1")
+	if f.Schedules < 1 || f.Seeds < 0 {
+		return usage("--schedules is at least 1, --seeds not below 0")
 	}
-	if f.Seed < -sim.MaxSeed || f.Seed > sim.MaxSeed-f.Schedules*2 {
-		return usage("--seed is from -2^53 to 2^53")
+	if f.Seeds > 0 {
+		f.Schedules = 0
+	}
+	if f.Seed < -sim.MaxSeed || f.Seed > sim.MaxSeed/2 {
+		return usage("--seed is from -2^53 to 2^52")
 	}
 	return nil
 }
@@ -137,7 +141,11 @@ func (a *app) campaign(ctx context.Context, f *simFlags) error {
 		defer debug.SetGCPercent(debug.SetGCPercent(1600)) // schedules are short and leave little behind
 	}
 	f.Progress = func(r campaign.Report) {
-		fmt.Fprintf(a.err, "%d of %d schedules, %.0f a minute, next seed %d\n", r.Schedules, f.Schedules, r.PerMinute, r.NextSeed)
+		of := ""
+		if f.Schedules > 0 {
+			of = fmt.Sprintf(" of %d", f.Schedules)
+		}
+		fmt.Fprintf(a.err, "%d%s schedules, %.0f a minute, next seed %d\n", r.Schedules, of, r.PerMinute, r.NextSeed)
 	}
 	report, err := campaign.Run(ctx, f.Options)
 	if err != nil {
@@ -206,7 +214,7 @@ func (a *app) playOne(plan sim.Plan) error {
 		facts(w, "decided", decided, "views", number(result.Views+1), "faults", number(result.Faults), "ticks", number(result.Ticks), "fingerprint", fmt.Sprintf("%016x", result.Fingerprint))
 	})
 	if err == nil && result.Violation != nil {
-		return machine.Refuse("violation", "", "The plan violates %s: %s.", result.Violation.Oracle, result.Violation.Detail)
+		return machine.Refuse("violation", "read the transcript: its last line is where it went wrong", "The plan violates %s: %s.", result.Violation.Oracle, result.Violation.Detail)
 	}
 	return err
 }

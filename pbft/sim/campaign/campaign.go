@@ -5,6 +5,7 @@ package campaign
 import (
 	"cmp"
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ import (
 // and the other options name the same schedules on every machine.
 type Options struct {
 	Seed      int64
-	Schedules int64 // how many that count ([sim.Result.Counts]) must be played at least
+	Schedules int64 // how many that count ([sim.Result.Counts]) must be played at least; 0: as Seeds says
+	Seeds     int64 // how many seeds to play, whether they count or not; 0: as Schedules says
 	Sizes     []int // default [sim.Sizes]
 	Kinds     []sim.Kind
 	Excess    int  // liars beyond f
@@ -99,6 +101,9 @@ func (o *Options) defaults() error {
 			return err
 		}
 	}
+	if o.Schedules <= 0 && o.Seeds <= 0 {
+		return errors.New("say how many schedules or seeds to play")
+	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -135,12 +140,19 @@ func (c *campaign) work(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		from := c.next.Add(c.Chunk) - c.Chunk
+		end := from + c.Chunk
+		if c.Seeds > 0 {
+			end = min(end, c.Seed+c.Seeds)
+		}
+		if from >= end {
+			return
+		}
 		part := newReport(from)
-		for seed := from; seed < from+c.Chunk && ctx.Err() == nil; seed++ {
+		for seed := from; seed < end && ctx.Err() == nil; seed++ {
 			i := int(uint64(seed) % uint64(len(c.Sizes)))
 			c.playOne(&part, players[i], seed, c.Sizes[i])
 		}
-		c.add(part)
+		c.add(part, end)
 	}
 }
 
@@ -174,7 +186,7 @@ func (c *campaign) playOne(part *Report, player *sim.Player, seed int64, n int) 
 
 // add joins what a worker has done to the whole, and ends the campaign when it
 // is enough.
-func (c *campaign) add(part Report) {
+func (c *campaign) add(part Report, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.total
@@ -186,7 +198,7 @@ func (c *campaign) add(part Report) {
 	t.Faults += part.Faults
 	t.Messages += part.Messages
 	t.Rechecked += part.Rechecked
-	t.NextSeed = max(t.NextSeed, part.FirstSeed+c.Chunk)
+	t.NextSeed = max(t.NextSeed, end)
 	for k, n := range part.Views {
 		t.Views[k] += n
 	}
@@ -198,7 +210,7 @@ func (c *campaign) add(part Report) {
 	}
 	t.Violations = append(t.Violations, part.Violations...)
 	slices.SortFunc(t.Violations, func(a, b Finding) int { return cmp.Compare(a.Seed, b.Seed) })
-	if t.Schedules >= c.Schedules || len(t.Violations) >= c.Keep {
+	if c.Schedules > 0 && t.Schedules >= c.Schedules || len(t.Violations) >= c.Keep {
 		c.cancel()
 	}
 }

@@ -80,8 +80,14 @@ func TestACampaignEndsWhenItIsTold(t *testing.T) {
 	if err != nil || !told || r.Schedules >= 1<<50 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if _, err := Run(t.Context(), Options{Sizes: []int{99}}); err == nil {
-		t.Error("99 nodes are taken")
+	r, err = Run(t.Context(), Options{Seed: 7, Seeds: 1000, Sizes: []int{4}, Kinds: []sim.Kind{sim.Twins}})
+	if err != nil || r.Played != 1000 || r.NextSeed != 1007 {
+		t.Errorf("%v, played %d, next %d", err, r.Played, r.NextSeed)
+	}
+	for _, o := range []Options{{Seeds: 1, Sizes: []int{99}}, {Sizes: []int{4}}} {
+		if _, err := Run(t.Context(), o); err == nil {
+			t.Errorf("%+v are taken", o)
+		}
 	}
 }
 

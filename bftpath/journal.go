@@ -38,13 +38,14 @@ type journal struct {
 	next uint64 // sequence number of the next record
 	end  int64  // where it goes
 	size int64  // zero-filled up to here
+	room int    // bytes of items that share a record
 	buf  []byte
 }
 
 // openJournal opens the journal of a key and returns what it holds, in order.
 // With create a missing one is made.
 func openJournal(path string, pub [32]byte, create bool) (*journal, []item, error) {
-	j := &journal{path: path, pub: pub, lock: flock.New(path + ".lock")}
+	j := &journal{path: path, pub: pub, lock: flock.New(path + ".lock"), room: maxAppend}
 	if locked, err := j.lock.TryLock(); err != nil || !locked {
 		return nil, nil, fmt.Errorf("%w: %s.lock is held (%v)", ErrJournalInUse, path, err)
 	}
@@ -85,7 +86,7 @@ func (j *journal) open(create bool) ([]item, error) {
 // several records, each durable before the next is begun.
 func (j *journal) append(items []item) error {
 	for len(items) > 0 {
-		n := fitted(items, maxAppend)
+		n := fitted(items, j.room)
 		if err := j.appendRecord(items[:n]); err != nil {
 			return err
 		}

@@ -57,7 +57,11 @@
 //     it a replica must not take part until it has a new key: it could vote
 //     differently from before and be guilty.
 //  6. uses one key in one process, and the same [Config].Expected or an equal
-//     Validate for the instance as long as it has not restarted.
+//     Validate for the instance as long as it has not restarted. All honest
+//     members must answer alike, or no decision may come; never two.
+//
+// docs/pbft.md says for each property where it is kept and which test catches
+// its absence.
 //
 // A committee, frames and certificates are immutable and may be shared between
 // goroutines; an engine may not.

@@ -268,7 +268,7 @@ func TestWhateverMembersSendTheVotesHeldAreBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 5, Resend: 2})
 		bound := 16*l.committee.N() + 32
-		for range rapid.IntRange(1, 120).Draw(rt, "votes") {
+		for range rapid.IntRange(1, 60).Draw(rt, "votes") {
 			v := spam(rt, l)
 			if v.Phase == Commit {
 				v.Digest = valueOf(fmt.Sprint(v.View)) // no decision ends it

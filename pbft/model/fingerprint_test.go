@@ -24,7 +24,7 @@ var skipped = map[string]map[string]string{
 	"cast":         {"proof": "any valid signature is as good"},
 	"Prepared":     {"Votes": "as proof"},
 	"Certificate":  {"Instance": "constant", "Votes": "as proof"},
-	"ballots":      {"guilty": "says only that a guilt proof was handed out"},
+	"ballots":      {"guilty": "says only that a guilt proof was made"},
 	"Ready":        {"Prepared": "is Engine.locked", "Resend": "as sent", "Answers": "goes to others", "Guilt": "goes to others", "Decided": "is Engine.cert"},
 }
 

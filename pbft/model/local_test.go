@@ -111,6 +111,10 @@ func (l *local) visit(r *replica) {
 			return
 		}
 	}
+	if err := l.disturb(r.copy(), code); err != nil {
+		l.fail(err)
+		return
+	}
 	l.restart(r)
 	if l.forgetful && !busy && int(r.engine.View()) > r.startView {
 		return // the restarted engine goes on
@@ -145,6 +149,33 @@ func (l *local) code(r *replica) uint64 {
 	return maphash.Bytes(seed, b) &^ 1 // never all ones
 }
 
+// disturb repeats every vote that was heard and lets Byzantine members say in
+// the same slots whatever else they can: nothing changes, but that the engine
+// may now prove who is guilty.
+func (l *local) disturb(r *replica, before uint64) error {
+	if r.engine.Decision() != nil {
+		return nil
+	}
+	for from := range N {
+		if from == l.me {
+			continue
+		}
+		for i := range l.w.alphabet[from] {
+			m, at := &l.w.alphabet[from][i], voiceAt(l.me, from)
+			if r.heard&(m.slot<<at) == 0 || !l.possible.has(r.own, r.heard|m.bit<<at) {
+				continue
+			}
+			if r.engine.StepVote(m.verified, 0) == nil {
+				return fmt.Errorf("takes a second vote for a slot: %s", m.name)
+			}
+		}
+	}
+	if l.code(r) != before {
+		return errors.New("is changed by repeated votes or second votes for a slot")
+	}
+	return nil
+}
+
 func (l *local) do(r *replica, m move) error {
 	switch m.kind {
 	case hearing:
@@ -175,9 +206,6 @@ func (l *local) do(r *replica, m move) error {
 // take checks what the engine hands out.
 func (l *local) take(r *replica) error {
 	ready := r.take()
-	if len(ready.Guilt) > 0 {
-		return fmt.Errorf("calls %d guilty", ready.Guilt[0].Signer())
-	}
 	if len(ready.Votes) > 0 {
 		l.cast++
 	}

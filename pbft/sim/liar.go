@@ -12,11 +12,11 @@ type liar struct {
 	seat   int
 	kinds  []Kind
 	luck   uint64
-	lies   int                    // told so far
-	opened map[uint64]int         // by view: the tick in which it could first propose
-	done   map[[3]uint64]bool     // lies of which one is enough
-	held   map[int][]held         // messages withheld, by participant
-	echoed map[pbft.Digest]uint64 // by vote hash
+	lies   int                   // told so far
+	opened map[uint64]int        // by view: the tick in which it could first propose
+	done   map[[3]uint64]bool    // lies of which one is enough
+	held   map[int][]held        // messages withheld, by participant
+	empty  map[uint64]pbft.Proof // by view: its view change that claims nothing
 }
 
 // held is a message that a withholding liar keeps.
@@ -29,7 +29,7 @@ type held struct {
 const maxLies = 60
 
 func newLiar(l Liar, seed int64) *liar {
-	return &liar{seat: l.Seat, kinds: l.Kinds, luck: mix(uint64(seed), uint64(l.Seat)), opened: map[uint64]int{}, done: map[[3]uint64]bool{}}
+	return &liar{seat: l.Seat, kinds: l.Kinds, luck: mix(uint64(seed), uint64(l.Seat)), opened: map[uint64]int{}, empty: map[uint64]pbft.Proof{}, done: map[[3]uint64]bool{}}
 }
 
 func (r *run) liarAt(seat int) *liar {

@@ -111,8 +111,16 @@ func (r *run) newView(l *liar, view uint64, want pbft.Digest) *pbft.NewView {
 	var claims []pbft.Claim
 	proven := map[uint64]*pbft.Prepared{}
 	for _, o := range r.liars {
-		v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange}
-		claims = append(claims, pbft.Claim{Proof: r.sign(r.domain, o.seat, []pbft.Vote{v}).Proof()})
+		proof, ok := o.empty[view]
+		if !ok {
+			v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange}
+			proof = r.sign(r.domain, o.seat, []pbft.Vote{v}).Proof()
+			o.empty[view] = proof
+		}
+		claims = append(claims, pbft.Claim{Proof: proof})
+	}
+	if len(claims)+r.changed(view) < r.committee.Q() {
+		return nil
 	}
 	for i := range r.pool.votes[pbft.ViewChange] {
 		o := &r.pool.votes[pbft.ViewChange][i]
@@ -129,6 +137,16 @@ func (r *run) newView(l *liar, view uint64, want pbft.Digest) *pbft.NewView {
 		claims = append(claims, pbft.Claim{Prepared: o.vote.Prepared, Digest: o.vote.Digest, Proof: o.proof})
 	}
 	return r.choose(l, view, want, claims, proven)
+}
+
+// changed is how many view changes into a view were heard.
+func (r *run) changed(view uint64) (count int) {
+	for i := range r.pool.votes[pbft.ViewChange] {
+		if r.pool.votes[pbft.ViewChange][i].vote.View == view {
+			count++
+		}
+	}
+	return count
 }
 
 // choose takes q claims of which the highest is for the wanted value, or none

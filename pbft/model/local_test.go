@@ -124,9 +124,8 @@ func (l *local) visit(r *replica) {
 			return
 		}
 		l.edges++
-		l.path = append(l.path, "")
+		l.path = append(l.path, m.String())
 		next := r.copy()
-		l.path[len(l.path)-1] = m.String()
 		if err := l.do(next, m); err != nil {
 			l.fail(err)
 			return
@@ -212,11 +211,10 @@ func (l *local) take(r *replica) error {
 	return r.lawful(l.p, ready.Votes)
 }
 
-// moves are all that may happen next.
+// moves are all that may happen next. The first value to come up is A: no engine
+// tells digests apart but by equality, so A and B may change places.
 func (l *local) moves(r *replica) []move {
 	var out []move
-	// A and B may change places: no engine tells digests apart but by equality.
-	// So the first value to come up is A.
 	if r.engine.HasReady() && len(r.handed) == 0 {
 		out = append(out, move{kind: taking})
 	}
@@ -299,7 +297,7 @@ func (b bound) explore(t *testing.T) {
 	}
 }
 
-var full = flag.Bool("model.full", false, "explore the engine without the bounds of the default run: an hour of one core")
+var full = flag.Bool("model.full", false, "explore the engine without the bounds of the default run: minutes of one core")
 
 func anyButCommits(m *message) bool { return m.kind != Commit }
 
@@ -333,6 +331,6 @@ func TestEngineAgreesWithTheSpecificationInWiderBounds(t *testing.T) {
 		{name: "while storing", members: all, hears: anyButCommits, forgetful: true, lazy: true},
 		{name: "with all that was heard kept", members: all, hears: anyButCommits},
 	} {
-		b.explore(t)
+		t.Run(b.name, b.explore)
 	}
 }

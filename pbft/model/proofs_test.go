@@ -133,3 +133,27 @@ func (w *world) certificate(shown Claim, set int) (cert *pbft.Prepared, of int) 
 	}
 	return cert, of
 }
+
+// TestEngineAcceptsANewViewIffItsCertificateHolds tries every set of acceptances
+// as the certificate behind a new view that is good otherwise.
+func TestEngineAcceptsANewViewIffItsCertificateHolds(t *testing.T) {
+	w, tried, accepted := newWorld(MaxViews), 0, 0
+	for view := 1; view < MaxViews; view++ {
+		for c := Claim(1); int(c) < bitsPerChange[view]; c++ {
+			for set := range power(3, N) {
+				cert, of := w.certificate(c, set)
+				nv := &pbft.NewView{Claims: []pbft.Claim{w.quote(0, view, 0), w.quote(1, view, c), w.quote(3, view, 0)}, Highest: cert}
+				v := pbft.Vote{View: uint64(view), Phase: pbft.PrePrepare, Digest: digest(c.Value()), Proof: nv.Encode()}
+				got := w.accepts(t, Primary(view), v)
+				if want := of == 3 && len(cert.Votes) == 3; got != want {
+					t.Fatalf("view %d, over a claim that %s and set %d of acceptances: accepted %v", view, c, set, got)
+				}
+				tried++
+				if got {
+					accepted++
+				}
+			}
+		}
+	}
+	t.Logf("%d new views, %d proven", tried, accepted)
+}

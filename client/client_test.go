@@ -338,6 +338,33 @@ func TestEventsAreFollowedAcrossNodesWithoutLossOrRepeat(t *testing.T) {
 	}
 }
 
+func TestASubjectsEventsAreFollowedFromTheFirstOn(t *testing.T) {
+	b := apitest.New()
+	n := newNode(t, b)
+	c := ada(t, b, n.url)
+	b.Emit("agora.voted", "a", nil, 1)
+	b.Emit("agora.voted", "b?&=", nil, 2)
+	b.Emit("agora.voted", "a", nil, 3)
+	events := c.EventsOf(context.Background(), "b?&=", 0)
+	for range 2 { // a sequence can be used again
+		var seen []string
+		for rec, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen = append(seen, rec.Subject+string(rec.Data)); len(seen) == 1 {
+				b.Emit("agora.voted", "a", nil, 4)
+				b.Emit("agora.voted", "b?&=", nil, 5)
+			} else {
+				break
+			}
+		}
+		if len(seen) != 2 || seen[0] != "b?&=2" || seen[1] != "b?&=5" {
+			t.Errorf("%q", seen)
+		}
+	}
+}
+
 func TestFollowingFromTheHeadSkipsThePast(t *testing.T) {
 	b := apitest.New()
 	n := newNode(t, b)

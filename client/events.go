@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,19 @@ const Head = math.MaxUint64
 // here or at another node, and resumes where it was. It ends when ctx ends
 // (without an error), or with the error that no node could help.
 func (c *Client) Events(ctx context.Context, since uint64, mine bool) iter.Seq2[Record, error] {
+	return c.follow(ctx, following{c: c, at: since, mine: mine})
+}
+
+// EventsOf is [Client.Events] of one subject only, such as a round.
+func (c *Client) EventsOf(ctx context.Context, subject string, since uint64) iter.Seq2[Record, error] {
+	return c.follow(ctx, following{c: c, at: since, subject: subject})
+}
+
+func (c *Client) follow(ctx context.Context, from following) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		f := &following{c: c, at: since, mine: mine, yield: yield}
+		place := from // each use of the sequence begins there
+		f := &place
+		f.yield = yield
 		failures := 0
 		for ctx.Err() == nil {
 			before := f.at
@@ -64,11 +76,12 @@ func (c *Client) Events(ctx context.Context, since uint64, mine bool) iter.Seq2[
 }
 
 type following struct {
-	c     *Client
-	at    uint64
-	mine  bool
-	yield func(Record, error) bool
-	done  bool // the reader wants no more
+	c       *Client
+	at      uint64
+	mine    bool
+	subject string // empty: of everything
+	yield   func(Record, error) bool
+	done    bool // the reader wants no more
 }
 
 // connect follows at one node until the stream ends, and says why.
@@ -82,9 +95,14 @@ func (f *following) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	query := url.Values{}
 	if f.mine {
-		req.URL.RawQuery = "for=me"
+		query.Set("for", "me")
 	}
+	if f.subject != "" {
+		query.Set("subject", f.subject)
+	}
+	req.URL.RawQuery = query.Encode()
 	req.Header.Set("Authorization", "Bearer "+bearer)
 	if f.at != Head {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(f.at, 10))

@@ -93,22 +93,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}()
 	}
 	f := follower{h: h, out: http.NewResponseController(w), w: w, at: q.since}
-	f.follow(ctx, stream, func(rec api.Record) bool { return !q.mine || rec.Concerns(principal) })
+	f.follow(ctx, stream, func(rec api.Record) bool {
+		return (!q.mine || rec.Concerns(principal)) && (q.subject == "" || rec.Subject == q.subject)
+	})
 }
 
 type query struct {
-	since uint64
-	mine  bool
+	since   uint64
+	mine    bool
+	subject string // empty: of everything
 }
 
 func (h *Handler) readQuery(r *http.Request) (query, error) {
 	values := r.URL.Query()
 	var q query
 	for name, v := range values {
-		if len(v) != 1 || name != "since" && name != "for" {
-			return q, machine.Refuse(machine.CodeMalformed, "use since=N and for=me, each once", "The query parameter %q is unknown or repeated.", name)
+		if len(v) != 1 || name != "since" && name != "for" && name != "subject" {
+			return q, machine.Refuse(machine.CodeMalformed, "use since=N, for=me and subject=ID, each once", "The query parameter %q is unknown or repeated.", name)
 		}
 	}
+	q.subject = values.Get("subject")
 	switch values.Get("for") {
 	case "me":
 		q.mine = true

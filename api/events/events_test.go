@@ -157,6 +157,19 @@ func TestForMeLeavesOutWhatIsAddressedToOthersAndTheIDMovesOn(t *testing.T) {
 	}
 }
 
+func TestASubjectLeavesOutWhatIsAboutOthers(t *testing.T) {
+	h := newHouse(t, nil)
+	h.b.Emit("acp.submitted", "one", nil, "first")
+	h.b.Emit("acp.submitted", "another", nil, "not this")
+	h.b.Emit("acp.resolved", "one", []string{"bob"}, "second")
+	_, lines := h.open("?since=0&subject=one", "")
+	for _, want := range []string{"first", "second"} {
+		if m := next(t, lines); !strings.Contains(m.data, want) {
+			t.Errorf("%+v, want %s", m, want)
+		}
+	}
+}
+
 func TestABadRequestOpensNoStream(t *testing.T) {
 	h := newHouse(t, nil)
 	for query, code := range map[string]string{

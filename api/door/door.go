@@ -45,26 +45,47 @@ type Listener struct {
 	tls bool
 }
 
-// Listen checks the configuration and takes the port. It refuses with
-// insecure_listen, port_in_use, bad_address or bad_tls.
-func Listen(cfg Config) (*Listener, error) {
-	if cfg.Grace == 0 {
-		cfg.Grace = 5 * time.Second
-	}
-	host, _, err := net.SplitHostPort(cfg.Addr)
+// Check finds what makes a configuration unusable on any machine. It refuses
+// with insecure_listen, bad_address or bad_tls.
+func (cfg Config) Check() error {
+	_, err := cfg.certificate()
+	return err
+}
+
+// certificate is the TLS certificate of a configuration that is in order; nil
+// without TLS.
+func (cfg Config) certificate() (*tls.Certificate, error) {
+	host, port, err := net.SplitHostPort(cfg.Addr)
 	if err != nil {
 		return nil, machine.Refuse(CodeBadAddress, "use host:port, such as 127.0.0.1:7700", "The HTTP address %q is not host:port.", cfg.Addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return nil, machine.Refuse(CodeBadAddress, "use a port from 0 to 65535, such as 127.0.0.1:7700", "The HTTP address %q names no port.", cfg.Addr)
 	}
 	secure := cfg.CertFile != "" || cfg.KeyFile != ""
 	if !secure && !cfg.Insecure && !loopback(host) {
 		return nil, machine.Refuse(CodeInsecureListen, "give a TLS certificate and key, listen on 127.0.0.1, or allow it with --insecure-http",
 			"The HTTP address %s can be reached from other machines and has no TLS.", cfg.Addr)
 	}
-	var pair tls.Certificate
-	if secure {
-		if pair, err = tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile); err != nil {
-			return nil, machine.Refuse(CodeBadTLS, "give both a PEM certificate and its PEM key", "The TLS certificate cannot be used: %v.", err)
-		}
+	if !secure {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+	if err != nil {
+		return nil, machine.Refuse(CodeBadTLS, "give both a PEM certificate and its PEM key", "The TLS certificate cannot be used: %v.", err)
+	}
+	return &pair, nil
+}
+
+// Listen checks the configuration and takes the port. It refuses with
+// insecure_listen, port_in_use, bad_address or bad_tls.
+func Listen(cfg Config) (*Listener, error) {
+	if cfg.Grace == 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	pair, err := cfg.certificate()
+	if err != nil {
+		return nil, err
 	}
 	inner, err := net.Listen("tcp", cfg.Addr)
 	switch {
@@ -73,10 +94,10 @@ func Listen(cfg Config) (*Listener, error) {
 	case err != nil:
 		return nil, machine.Refuse(CodeBadAddress, "choose an address of this machine with --http", "The HTTP address %s cannot be used: %v.", cfg.Addr, err)
 	}
-	if secure {
-		inner = tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+	if pair != nil {
+		inner = tls.NewListener(inner, &tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
 	}
-	return &Listener{cfg: cfg, Listener: inner, tls: secure}, nil
+	return &Listener{cfg: cfg, Listener: inner, tls: pair != nil}, nil
 }
 
 // wsaeAddrInUse is what Windows says when a port is taken.

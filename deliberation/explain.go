@@ -25,8 +25,8 @@ type Explanation struct {
 	ClosedBy    string              `json:"closed_by,omitempty"`
 	Waiting     []string            `json:"waiting"` // who has not acted
 	Moderator   string              `json:"moderator,omitempty"`
-	Flip        *Flip               `json:"flip"`      // smallest change of one weight that makes another position win
-	PathFlip    *Flip               `json:"path_flip"` // smallest change of one weight that carries the gap across τ
+	Flip        *Flip               `json:"flip"`      // smallest change of one weight that makes another position win; null: none found
+	PathFlip    *Flip               `json:"path_flip"` // smallest change of one weight that leads to the other path; null: none found
 }
 
 // ArgumentExplained takes one strength apart: weight·rho plus the shares is sigma.
@@ -55,7 +55,7 @@ type EdgeShare struct {
 type Flip struct {
 	Argument   string `json:"argument"`
 	FromNano   int64  `json:"from_weight_nano"`
-	ToNano     int64  `json:"to_weight_nano"` // beyond this weight the result is another
+	ToNano     int64  `json:"to_weight_nano"` // beyond this weight, or from it on where it was searched for, the result is another
 	ChangeNano int64  `json:"change_nano"`
 	Then       string `json:"then"` // the position that would win, or the path that would be taken
 }
@@ -142,12 +142,16 @@ func flagCrossRefs(x *ArgumentExplained, byID map[string]*Argument) {
 const maxRivals = 8
 
 // flips finds the smallest change of one argument's weight, within [0, 1],
-// that makes another position win, and the one that carries the gap across τ.
-// Strengths are linear in the weights under the fixed-point method where it
-// is stable; elsewhere there is no answer.
+// that makes another position win, and the one that leads to the other path.
+// Strengths are linear in the weights under the fixed-point method where it is
+// stable: there it is solved for. Elsewhere it is searched for, see
+// [semantics.Result.SmallestTurn].
 func flips(r *Round, result *semantics.Result, g *Graded) (winner, path *Flip, err error) {
-	if g.Second == "" || r.Method != string(semantics.FixedPoint) || !result.Status.Stable() {
+	if g.Second == "" {
 		return nil, nil, nil
+	}
+	if r.Method != string(semantics.FixedPoint) || !result.Status.Stable() {
+		return searchFlips(r, result, g)
 	}
 	influence, err := result.Influence()
 	if err != nil {
@@ -179,6 +183,35 @@ func flips(r *Round, result *semantics.Result, g *Graded) (winner, path *Flip, e
 		}
 	}
 	return winner, path, nil
+}
+
+// searchFlips is flips where strengths are not linear in the weights.
+func searchFlips(r *Round, result *semantics.Result, g *Graded) (winner, path *Flip, err error) {
+	var positions []semantics.Position
+	for _, id := range g.Ranking {
+		positions = append(positions, semantics.Position{ID: id})
+	}
+	turn, err := result.SmallestWinnerTurn(positions, r.TauNano)
+	if err != nil {
+		return nil, nil, err
+	}
+	if winner = flipOf(turn.Change); winner != nil {
+		winner.Then = turn.Change.After.Winner
+	}
+	if turn, err = result.SmallestPathTurn(positions, r.TauNano); err != nil {
+		return nil, nil, err
+	}
+	if path = flipOf(turn.Change); path != nil {
+		path.Then = string(turn.Change.After.Path)
+	}
+	return winner, path, nil
+}
+
+func flipOf(c *semantics.Change) *Flip {
+	if c == nil {
+		return nil
+	}
+	return &Flip{Argument: c.Argument, FromNano: c.FromNano, ToNano: c.ToNano, ChangeNano: c.ToNano - c.FromNano}
 }
 
 // smallest is the smallest change of one weight that moves the gap by need; nil when none can.

@@ -43,11 +43,25 @@ const searchWork = 100_000_000
 // in eighths and bisected, which may miss a turn that turns back in between.
 // Every change returned has been computed and does turn the decision.
 func (r *Result) SmallestTurn(positions []Position, tau int64) (Turn, error) {
+	return r.smallestTurn(positions, tau, func(a, b Decision) bool { return a.Winner != b.Winner || a.Path != b.Path })
+}
+
+// SmallestWinnerTurn is [Result.SmallestTurn] to another winner.
+func (r *Result) SmallestWinnerTurn(positions []Position, tau int64) (Turn, error) {
+	return r.smallestTurn(positions, tau, func(a, b Decision) bool { return a.Winner != b.Winner })
+}
+
+// SmallestPathTurn is [Result.SmallestTurn] to another path.
+func (r *Result) SmallestPathTurn(positions []Position, tau int64) (Turn, error) {
+	return r.smallestTurn(positions, tau, func(a, b Decision) bool { return a.Path != b.Path })
+}
+
+func (r *Result) smallestTurn(positions []Position, tau int64, differ func(a, b Decision) bool) (Turn, error) {
 	now, err := r.Decide(positions, tau)
 	if err != nil || len(positions) < 2 {
 		return Turn{Exhaustive: true}, err
 	}
-	s := &search{r: r, positions: positions, tau: tau, now: now}
+	s := &search{r: r, positions: positions, tau: tau, now: now, differ: differ}
 	s.solves = searchWork / int64(max(1, r.graph.net.Edges()+len(r.Arguments)))
 	order := r.upstream(positions)
 	if r.Method == FixedPoint && r.Status.Stable() {
@@ -83,7 +97,8 @@ type search struct {
 	positions []Position
 	tau       int64
 	now       Decision
-	solves    int64 // runs still allowed
+	differ    func(a, b Decision) bool // whether a decision is another in what is asked
+	solves    int64                    // runs still allowed
 	base      []float64
 }
 
@@ -101,7 +116,7 @@ func (s *search) try(v int32, weight int64) (Decision, bool, error) {
 		return Decision{}, false, err
 	}
 	d, err := other.Decide(s.positions, s.tau)
-	return d, d.Winner != s.now.Winner || d.Path != s.now.Path, err
+	return d, s.differ(s.now, d), err
 }
 
 func (s *search) change(v int32, to int64, after Decision) *Change {

@@ -25,7 +25,7 @@ func (a *app) agentCommand() *cobra.Command {
   deliberd agent grant ada "risk.*" --authority 0.9 --trust 0.8 --as ops
   deliberd agent inbox --as ada --wait 1m`,
 		a.agentNew(), a.agentRegister(), a.agentRotate(), a.agentRevoke(), a.agentGrant(), a.agentUngrant(),
-		a.agentToken(), a.agentList(), a.agentShow(), a.agentInbox())
+		a.agentToken(), a.agentList(), a.agentShow(), a.agentReputation(), a.agentInbox())
 }
 
 // madeKey is what agent new tells. The secret stays in the file.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/deliberd/deliberd/client"
+	"github.com/deliberd/deliberd/deliberation"
 	"github.com/deliberd/deliberd/registry"
 )
 
@@ -91,6 +93,53 @@ func (a *app) agentShow() *cobra.Command {
 			})
 		},
 	})
+}
+
+func (a *app) agentReputation() *cobra.Command {
+	var domain string
+	cmd := &cobra.Command{
+		Use:   "reputation [ID]",
+		Short: "Show an agent's rating and calibration, overall or in a domain",
+		Long: `Show the rating (ELO), the factor ρ it gives to the agent's arguments, and how
+well the probabilities it stated came true. Without ID it shows one's own.`,
+		Example: "  deliberd agent reputation --as ada\n  deliberd agent reputation bob --domain risk.credit --as ada",
+		Args:    maybe("ID"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			params := deliberation.ReputationParams{Domain: domain}
+			if len(given) == 1 {
+				params.Agent = given[0]
+			} else {
+				me, err := a.me()
+				if err != nil {
+					return err
+				}
+				params.Agent = me.ID
+			}
+			var r deliberation.Reputation
+			return a.ask(cmd, "deliberatic.reputation", params, &r, func() { printReputation(a.out, r) })
+		},
+	}
+	cmd.Flags().StringVar(&domain, "domain", "", "in this domain (default: overall)")
+	return staleFlag(cmd)
+}
+
+func printReputation(w io.Writer, r deliberation.Reputation) {
+	decimal := func(x *float64) string {
+		if x == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*x, 'g', 6, 64)
+	}
+	rating := decimal(&r.Rating)
+	if !r.Known {
+		rating += ", where everybody starts"
+		if r.Domain != "" {
+			rating = decimal(&r.Rating) + ", from elsewhere: no round in this domain has been rated"
+		}
+	}
+	facts(w, "agent", r.Agent, "domain", r.Domain, "rating", rating, "rounds", number(r.Rounds), "ρ", decimal(&r.Rho), "stated probabilities", number(r.Calibration.N),
+		"came true", decimal(r.Calibration.Accuracy), "Brier score", decimal(r.Calibration.Brier), "calibration error", decimal(r.Calibration.ECE),
+		"overconfidence", decimal(r.Calibration.OverconfidenceIndex), "underconfidence", decimal(r.Calibration.UnderconfidenceIndex), "updated", stamp(r.Updated))
 }
 
 func (a *app) agentInbox() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,43 @@ func TestVersion(t *testing.T) {
 	var v map[string]string
 	if s.json(&v, "version"); v["version"] == "" || v["go"] == "" || v["platform"] == "" {
 		t.Errorf("%v", v)
+	}
+}
+
+func TestAdviceNamesCommandsAndNotMethods(t *testing.T) {
+	// What nodes say among themselves, and what only programs ask for.
+	without := []string{"acp.configure", "acp.export", "acp.metrics", "cluster.address", "cluster.genesis", "cluster.invitations", "cluster.ready", "deliberatic.certify"}
+	var methods []string
+	for _, m := range machines {
+		for _, k := range m.Kinds() {
+			methods = append(methods, k.Name)
+		}
+		for _, q := range m.Queries() {
+			methods = append(methods, q.Name)
+		}
+	}
+	root := (&app{}).root()
+	for _, name := range methods {
+		command, ok := commands[name]
+		if slices.Contains(without, name) {
+			continue
+		}
+		if !ok {
+			t.Errorf("advice to call %s names no command", name)
+			continue
+		}
+		if got := typed("do " + name + ", then read on"); got != "do `deliberd "+command+"`, then read on" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for name, command := range commands {
+		words := strings.Fields(command)
+		if c, rest, err := root.Find(words); err != nil || len(rest) > 0 || !strings.HasSuffix(c.CommandPath(), command) {
+			t.Errorf("%s: there is no command %q", name, command)
+		}
+	}
+	if got := typed("write it like deliberatic.frozen or risk.credit"); got != "write it like deliberatic.frozen or risk.credit" {
+		t.Errorf("%s", got)
 	}
 }
 

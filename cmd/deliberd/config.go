@@ -10,13 +10,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/multiformats/go-multiaddr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"github.com/deliberd/deliberd/api/door"
+	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/p2p"
 )
 
 // settings are all that can be configured. One entry of knobs each says how
@@ -243,12 +247,21 @@ func (s *settings) check() error {
 		}
 		return usage("%s (%s): %s", key, where, fmt.Sprintf(format, args...))
 	}
-	for key, list := range map[string][]string{"listen": s.Listen, "announce": s.Announce} {
-		for _, text := range list {
-			if _, err := multiaddr.NewMultiaddr(text); err != nil {
-				return bad(key, "%q is no multiaddr such as /ip4/127.0.0.1/tcp/7701", text)
-			}
+	for _, text := range s.Listen {
+		if err := p2p.CheckListen(text); err != nil {
+			return bad("listen", "%s", describe(err).Message)
 		}
+	}
+	for i, text := range s.Announce {
+		if err := p2p.CheckDial(text); err != nil {
+			return bad("announce", "%s", describe(err).Message)
+		}
+		if slices.Contains(s.Announce[:i], text) {
+			return bad("announce", "%q is there twice", text)
+		}
+	}
+	if len(s.Announce) > membership.MaxAddrs {
+		return bad("announce", "%d addresses; a node has at most %d", len(s.Announce), membership.MaxAddrs)
 	}
 	for _, text := range s.Node {
 		if u, err := url.Parse(text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -256,8 +269,12 @@ func (s *settings) check() error {
 		}
 	}
 	if s.HTTP != "" {
-		if _, _, err := net.SplitHostPort(s.HTTP); err != nil {
+		_, port, err := net.SplitHostPort(s.HTTP)
+		if err != nil {
 			return bad("http", "%q is not host:port", s.HTTP)
+		}
+		if _, err := net.LookupPort("tcp", port); err != nil {
+			return bad("http", "%q names no port from 0 to 65535", s.HTTP)
 		}
 	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
@@ -270,4 +287,13 @@ func (s *settings) check() error {
 		return bad("log_format", "%q is neither text nor json", s.LogFormat)
 	}
 	return nil
+}
+
+// checkNode finds what keeps a node from running, on whatever machine. What
+// depends on the machine, such as a port that is taken, shows at the start.
+func (s *settings) checkNode() error {
+	if s.HTTP == "" {
+		return nil
+	}
+	return door.Config{Addr: s.HTTP, CertFile: s.TLSCert, KeyFile: s.TLSKey, Insecure: s.InsecureHTTP}.Check()
 }

@@ -27,7 +27,10 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration and show what each setting is and where it comes from",
 		Long: `Check a configuration and show what each setting is and where it comes from:
-a flag, the environment, the file, or the default. Unknown settings are errors.`,
+a flag, the environment, the file, or the default. Unknown settings are errors,
+and so is what "run" would refuse on any machine: addresses that are none, an
+HTTP door that others can reach without TLS, a TLS key that cannot be read.
+Whether a port is free, or an address this machine's, only "run" finds.`,
 		Example: "  deliberd config check deliberd.yaml",
 		Args:    maybe("FILE"),
 		// Its own loading: the file may be named as the argument.
@@ -35,7 +38,10 @@ a flag, the environment, the file, or the default. Unknown settings are errors.`
 			if len(given) == 1 {
 				a.config = given[0]
 			}
-			return a.load(cmd)
+			if err := a.load(cmd); err != nil {
+				return err
+			}
+			return a.cfg.checkNode()
 		},
 		RunE: func(*cobra.Command, []string) error { return a.showConfig() },
 	}

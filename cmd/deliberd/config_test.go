@@ -51,18 +51,24 @@ func mustJSON(t *testing.T, v any) string {
 func TestConfigCheckNamesWhatIsWrongAndWhere(t *testing.T) {
 	s := newShell(t)
 	for text, want := range map[string]string{
-		"htpp: 127.0.0.1:1\n":               "bad.yaml: line 1: field htpp is no setting",
-		"http: 127.0.0.1:1\nhttp: 1\n":      "already defined",
-		"http: [a]\n":                       "bad.yaml: line 1",
-		"http: nonsense\n":                  `http (bad.yaml): "nonsense" is not host:port`,
-		"log_level: loud\n":                 `log_level (bad.yaml): "loud" is none of`,
-		"log_format: xml\n":                 `log_format (bad.yaml)`,
-		"listen: [127.0.0.1:7701]\n":        `listen (bad.yaml): "127.0.0.1:7701" is no multiaddr`,
-		"node: [localhost]\n":               `node (bad.yaml)`,
-		"tls_cert: x.pem\n":                 "tls_cert and tls_key go together",
-		"http: 127.0.0.1:1\n---\nhttp: x\n": "more than one document",
-		"insecure_http: perhaps\n":          "bad.yaml: line 1",
-		"\t: x\n":                           "bad.yaml",
+		"htpp: 127.0.0.1:1\n":                                      "bad.yaml: line 1: field htpp is no setting",
+		"http: 127.0.0.1:1\nhttp: 1\n":                             "already defined",
+		"http: [a]\n":                                              "bad.yaml: line 1",
+		"http: nonsense\n":                                         `http (bad.yaml): "nonsense" is not host:port`,
+		"log_level: loud\n":                                        `log_level (bad.yaml): "loud" is none of`,
+		"log_format: xml\n":                                        `log_format (bad.yaml)`,
+		"listen: [127.0.0.1:7701]\n":                               `listen (bad.yaml): "127.0.0.1:7701" is no multiaddr`,
+		"node: [localhost]\n":                                      `node (bad.yaml)`,
+		"listen: [/ip4/127.0.0.1/udp/1/quic-v1]\n":                 "listen (bad.yaml): \"/ip4/127.0.0.1/udp/1/quic-v1\" is not a host and a TCP port",
+		"listen: [/ip4/127.0.0.1]\n":                               "listen (bad.yaml)",
+		"announce: [/ip4/127.0.0.1/tcp/0]\n":                       "announce (bad.yaml): \"/ip4/127.0.0.1/tcp/0\" has port 0",
+		"announce: [/ip4/192.0.2.1/tcp/1, /ip4/192.0.2.1/tcp/1]\n": "is there twice",
+		"http: 127.0.0.1:99999\n":                                  `http (bad.yaml): "127.0.0.1:99999" names no port`,
+		"http: 127.0.0.1\n":                                        "http (bad.yaml)",
+		"tls_cert: x.pem\n":                                        "tls_cert and tls_key go together",
+		"http: 127.0.0.1:1\n---\nhttp: x\n":                        "more than one document",
+		"insecure_http: perhaps\n":                                 "bad.yaml: line 1",
+		"\t: x\n":                                                  "bad.yaml",
 	} {
 		s.write("bad.yaml", text)
 		if got := s.fails(exitUsage, "usage", "config", "check", "bad.yaml"); !strings.Contains(got, want) {
@@ -73,6 +79,34 @@ func TestConfigCheckNamesWhatIsWrongAndWhere(t *testing.T) {
 	if got := s.fails(exitUsage, "usage", "config", "check"); !strings.Contains(got, "DELIBERD_INSECURE_HTTP") {
 		t.Errorf("%s", got)
 	}
+}
+
+func TestWhatRunRefusesTheCheckRefuses(t *testing.T) {
+	s := newShell(t)
+	s.ok("init", "lab")
+	for text, code := range map[string]string{
+		"http: 0.0.0.0:7700\n":                     "insecure_listen",
+		"http: \":7700\"\n":                        "insecure_listen",
+		"http: node.example:7700\n":                "insecure_listen",
+		"tls_cert: none.pem\ntls_key: none.pem\n":  "bad_tls",
+		"listen: [/ip4/127.0.0.1/udp/1]\n":         "usage",
+		"announce: [/ip4/127.0.0.1/tcp/7701/ws]\n": "usage",
+		"http: 127.0.0.1:nowhere\n":                "usage",
+	} {
+		s.write("lab/deliberd.yaml", text)
+		exit := exitRefused
+		if code == "usage" {
+			exit = exitUsage
+		}
+		check, run := s.fails(exit, code, "config", "check", "lab/deliberd.yaml"), s.fails(exit, code, "run", "--config", "lab/deliberd.yaml")
+		if check != run {
+			t.Errorf("%q: the check says\n%sand run says\n%s", text, check, run)
+		}
+	}
+	s.write("lab/deliberd.yaml", "http: 0.0.0.0:7700\ninsecure_http: true\n")
+	s.ok("config", "check", "lab/deliberd.yaml")
+	s.write("lab/deliberd.yaml", "http: \"\"\n")
+	s.ok("config", "check", "lab/deliberd.yaml")
 }
 
 func TestPathsStartAtTheConfigurationFile(t *testing.T) {

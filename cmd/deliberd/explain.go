@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deliberd/deliberd/deliberation"
+	"github.com/deliberd/deliberd/semantics"
 )
 
 // printExplanation takes a round apart for people. σ, w, ρ and shares are
@@ -36,7 +37,7 @@ func printExplanation(w io.Writer, e *deliberation.Explanation) {
 	if e.Phase != "" {
 		pairs = append(pairs, "phase", string(e.Phase)+yes(e.Provisional, ", more may still come"), "moderator", e.Moderator, "waiting for", strings.Join(e.Waiting, ", "))
 	}
-	facts(w, append(pairs, "to change the winner", flipText(e.Flip), "to change the path", flipText(e.PathFlip))...)
+	facts(w, append(pairs, "to change the winner", flipText(e, e.Flip), "to change the path", flipText(e, e.PathFlip))...)
 }
 
 // explained prints the table of strengths; a share's row leaves out what it has not.
@@ -92,12 +93,23 @@ func pathText(e *deliberation.Explanation) string {
 	return string(e.Path) + ": " + strings.ReplaceAll(why, "_", " ")
 }
 
-func flipText(f *deliberation.Flip) string {
-	if f == nil {
+// flipText is what would turn a result. Where strengths are linear in the
+// weights it is solved for, elsewhere searched for.
+func flipText(e *deliberation.Explanation, f *deliberation.Flip) string {
+	if e.GapNano == nil {
 		return ""
+	}
+	var status semantics.Status
+	solved := e.Method == string(semantics.FixedPoint) && status.UnmarshalText([]byte(e.Status)) == nil && status.Stable()
+	if f == nil {
+		return "no change of one weight was found that does"
 	}
 	if f.ChangeNano == 0 {
 		return fmt.Sprintf("it stands on the edge: the slightest change of w of %s, then %s", f.Argument, f.Then)
 	}
-	return fmt.Sprintf("move w of %s from %s beyond %s (%s): then %s", f.Argument, nano(f.FromNano), nano(f.ToNano), signed(f.ChangeNano), f.Then)
+	word := "to"
+	if solved {
+		word = "beyond"
+	}
+	return fmt.Sprintf("move w of %s from %s %s %s (%s): then %s", f.Argument, nano(f.FromNano), word, nano(f.ToNano), signed(f.ChangeNano), f.Then)
 }

@@ -49,12 +49,14 @@ func describe(err error) *client.Error {
 	case errors.As(err, &wrong):
 		return &client.Error{Code: "usage", Message: wrong.message, Fix: "add --help to see the flags and an example"}
 	case errors.As(err, &known):
-		return known
+		e := *known
+		e.Fix = typed(e.Fix)
+		return &e
 	case errors.As(err, &failure):
 		return &client.Error{Code: failure.Code, Message: strings.TrimPrefix(failure.Error(), failure.Code+": "), Fix: "get the file again from a node you trust: deliberd evidence export", Data: map[string]any{"leaf": failure.Leaf, "kind": failure.Kind}}
 	}
 	if r, ok := machine.IsRefusal(err); ok {
-		return &client.Error{Code: r.Code, Message: r.Message, Fix: r.Fix, Data: r.Data}
+		return &client.Error{Code: r.Code, Message: r.Message, Fix: typed(r.Fix), Data: r.Data}
 	}
 	return &client.Error{Code: "failed", Message: err.Error()}
 }

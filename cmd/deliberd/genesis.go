@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/spf13/cobra"
 
 	"github.com/deliberd/deliberd/client"
@@ -61,6 +62,7 @@ are none.`,
 			if err != nil {
 				return err
 			}
+			a.warnAnnounced()
 			return a.printJSON(founder{
 				Operator: membership.Operator{ID: me.ID, JWK: me.PublicJWK()},
 				Voter:    voterOf(keys, me.ID, a.announced()),
@@ -93,6 +95,25 @@ func (a *app) announced() []string {
 		}
 	}
 	return out
+}
+
+// warnLoopback warns on standard error when addresses are there and all of
+// them lead nowhere from another machine.
+func (a *app) warnLoopback(addrs []string, warning string) {
+	for _, text := range addrs {
+		m, err := multiaddr.NewMultiaddr(text)
+		if err != nil || !manet.IsIPLoopback(m) && !strings.HasPrefix(text, "/dns/localhost/") && !strings.HasPrefix(text, "/dns4/localhost/") && !strings.HasPrefix(text, "/dns6/localhost/") {
+			return
+		}
+	}
+	if len(addrs) > 0 {
+		fmt.Fprintln(a.err, "warning: "+warning)
+	}
+}
+
+// warnAnnounced is warnLoopback for what a new node tells the others.
+func (a *app) warnAnnounced() {
+	a.warnLoopback(a.announced(), "other machines cannot reach this node: it is announced at a loopback address; set listen or announce to one of this machine's addresses")
 }
 
 // printJSON prints a document that is JSON with and without --json.

@@ -140,6 +140,7 @@ func (a *app) finishInit(out founded, operator string) error {
 	if err != nil {
 		return err
 	}
+	a.warnAnnounced()
 	return a.show(out, func(w io.Writer) {
 		facts(w, "cluster", out.ClusterID, "node", out.NodeID, "operator", out.Operator, "operator key", out.Identity, "data", out.Data, "configuration", out.Config)
 		if !written {

@@ -22,6 +22,8 @@ import (
 type invited struct {
 	Invitation string                    `json:"invitation"` // a secret: hand it over safely
 	State      membership.InvitationView `json:"state"`
+
+	addrs []string // in it
 }
 
 func (a *app) inviteCommand() *cobra.Command {
@@ -42,6 +44,7 @@ operators a voter's invitation opens when enough of them have approved it.`,
 				if err != nil {
 					return err
 				}
+				a.warnLoopback(out.addrs, "the invitation can be used on this machine only: it names loopback addresses; have members announce others, or name them with --addr")
 				if out.State.State != membership.Open {
 					fmt.Fprintf(a.err, "not open yet: other operators run `deliberd approve %s`\n", out.State.Change)
 				}
@@ -75,7 +78,7 @@ func invite(ctx context.Context, c *client.Client, role membership.Role, operato
 	if err != nil {
 		return invited{}, err
 	}
-	var out invited
+	out := invited{addrs: addrs}
 	if err := json.Unmarshal(answer.Result, &out.State); err != nil {
 		return invited{}, err
 	}
@@ -106,11 +109,16 @@ func memberAddrs(ctx context.Context, c *client.Client) ([]string, error) {
 
 func (a *app) approveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "approve CHANGE",
-		Short:   "Approve a change of the voters that another operator has asked for",
-		Example: "  deliberd agent inbox --as ops-b\n  deliberd approve 01JD0000000000000000000000 --as ops-b",
-		Args:    args("CHANGE"),
+		Use:   "approve [CHANGE]",
+		Short: "Approve a change of the voters, or list those that wait for approvals",
+		Long: `Approve a change of the voters that another operator has asked for. Without
+CHANGE it lists the changes that wait, and what each still needs.`,
+		Example: "  deliberd approve --as ops-b\n  deliberd approve 01JD0000000000000000000000 --as ops-b",
+		Args:    maybe("CHANGE"),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				return a.listChanges(cmd)
+			}
 			return a.act(cmd, membership.KindApprove, membership.Approve{Change: given[0]}, func(raw json.RawMessage) error {
 				var d membership.ApprovedData
 				if err := json.Unmarshal(raw, &d); err != nil {
@@ -125,6 +133,17 @@ func (a *app) approveCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+func (a *app) listChanges(cmd *cobra.Command) error {
+	var list membership.ChangesAnswer
+	return a.ask(cmd, "cluster.changes", nil, &list, func() {
+		var rows [][]string
+		for _, c := range list.Changes {
+			rows = append(rows, []string{c.Change, c.What, c.Subject, c.Operator, strings.Join(c.Approvals, ", "), fmt.Sprintf("%d of %d", c.Weight, c.Needed), until(c.ExpiresMS)})
+		}
+		table(a.out, "nothing waits for approval", []string{"CHANGE", "WHAT", "SUBJECT", "OPERATOR", "APPROVED BY", "VOTERS", "EXPIRES"}, rows)
+	})
 }
 
 func (a *app) removeCommand() *cobra.Command {

@@ -129,6 +129,26 @@ func TestInitFoundsAClusterOfOneAndKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+func TestALoopbackAddressIsWarnedOf(t *testing.T) {
+	s := newShell(t)
+	for i, c := range []struct {
+		args []string
+		warn bool
+	}{
+		{nil, true},
+		{[]string{"--listen", "/ip4/127.0.0.1/tcp/7701,/ip6/::1/tcp/7701"}, true},
+		{[]string{"--listen", "/dns4/localhost/tcp/7701"}, true},
+		{[]string{"--announce", "/ip4/192.0.2.1/tcp/7701"}, false},
+		{[]string{"--listen", "/ip4/127.0.0.1/tcp/7701,/ip4/192.0.2.1/tcp/7701"}, false},
+		{[]string{"--listen", "/ip4/0.0.0.0/tcp/7701"}, false},
+	} {
+		code, _, errs := s.run(append([]string{"init", fmt.Sprint("lab", i)}, c.args...)...)
+		if code != exitDone || strings.HasPrefix(errs, "warning: other machines cannot reach this node") != c.warn {
+			t.Errorf("%v: exit %d, %q", c.args, code, errs)
+		}
+	}
+}
+
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -24,6 +24,7 @@ import (
 	"github.com/deliberd/deliberd/membership"
 	"github.com/deliberd/deliberd/merkle"
 	"github.com/deliberd/deliberd/registry"
+	"github.com/deliberd/deliberd/reputation"
 )
 
 // stage is a shell before a node in memory that takes the real machines'
@@ -337,6 +338,11 @@ func TestReadsPrintTables(t *testing.T) {
 			"agora list --status open", `{"status":"open"}`},
 		"agora_dissents": {"agora.dissents", agora.DissentPage{Dissents: []agora.DissentRecord{{RoundID: "deploy-42", Dissent: agora.Dissent{AgentID: "bob", Kind: "no", Reason: "friday"}, Outcome: "approved"}}},
 			"agora dissents --agent bob", `{"agent_id":"bob"}`},
+		"agent_reputation": {"deliberatic.reputation", deliberation.Reputation{Agent: "bob", Domain: "risk.credit", Known: true, Rating: 1520.5, Rounds: 3, Rho: 1.0625, Calibration: reputation.Metrics{N: 3, Accuracy: ptr(2.0 / 3), Brier: ptr(0.125), ECE: ptr(0.0)}, Updated: 1_700_000_000_000},
+			"agent reputation bob --domain risk.credit", `{"agent":"bob","domain":"risk.credit"}`},
+		"agent_reputation_start": {"deliberatic.reputation", deliberation.Reputation{Agent: "ada", Rating: 1500, Rho: 1}, "agent reputation", `{"agent":"ada"}`},
+		"changes": {"cluster.changes", membership.ChangesAnswer{Changes: []membership.Change{{Change: r1, What: "remove", Subject: n1, Operator: "ops", Approvals: []string{"ops-a", "ops-b"}, Weight: 2, Needed: 3}}},
+			"approve", `{}`},
 		"round_show":    {"deliberatic.get", view(false), "round show " + r1, `{"round":"` + r1 + `"}`},
 		"round_ended":   {"deliberatic.get", view(true), "round show " + r1, `{"round":"` + r1 + `"}`},
 		"round_list":    {"deliberatic.list", deliberation.List{Rounds: []deliberation.Listed{{Round: r1, Title: "Which pump?", Phase: deliberation.PhaseVerdict, Positions: 2, Path: deliberation.PathFast}}}, "round list --limit 1", `{"limit":1}`},
@@ -352,11 +358,13 @@ func TestReadsPrintTables(t *testing.T) {
 	}
 }
 
+func ptr(x float64) *float64 { return &x }
+
 // view is a round as deliberatic.get shows it, going on or ended.
 func view(ended bool) deliberation.View {
 	gap := int64(400_000_000)
 	v := deliberation.View{
-		Round: &deliberation.Round{ID: r1, Title: "Which pump?", Domain: "hydraulics", Opener: "ada", Rule: deliberation.Majority, TauNano: 150_000_000,
+		Round: &deliberation.Round{ID: r1, Title: "Which pump?", Question: "Which pump replaces\nthe one that leaks?", Options: []json.RawMessage{[]byte(`"pump A"`), []byte(`"pump B"`)}, Domain: "hydraulics", Opener: "ada", Rule: deliberation.Majority, TauNano: 150_000_000,
 			Participants: []deliberation.Participant{{ID: "ada", Rho: 1}, {ID: "bob", Rho: 1}}},
 		State:   &deliberation.State{Phase: deliberation.PhaseFast, Outcome: &deliberation.Outcome{Winner: a1, GapNano: &gap}},
 		Waiting: []string{"bob"},
@@ -412,8 +420,11 @@ func TestAnExportIsTheCanonicalTextThatVerifies(t *testing.T) {
 	s.fails(exitRefused, merkle.CodeLeafHash, "evidence", "export", r1)
 }
 
-func TestWatchingEndsWithTheVerdict(t *testing.T) {
+func TestWatchingShowsThePastAndEndsWithTheVerdict(t *testing.T) {
 	s := newStage(t)
+	s.b.Emit("deliberatic.opened", r1, nil, map[string]any{"round": r1})
+	s.b.Emit("deliberatic.opened", "01JD0000000000000000000002", nil, map[string]any{})
+	s.b.Emit("deliberatic.positioned", r1, nil, map[string]any{"agent": "ada"})
 	looks := 0
 	s.b.OnQuery = func(string, string, json.RawMessage, bool) (any, error) {
 		if looks++; looks == 1 {
@@ -428,12 +439,18 @@ func TestWatchingEndsWithTheVerdict(t *testing.T) {
 		return view(true), nil
 	}
 	golden(t, "round_watch", s.ok("round", "watch", r1))
-	looks = 1
+	looks = 1 // it has ended before the first look
 	golden(t, "round_watch_ended", s.ok("round", "watch", r1))
-	looks = 0
 	lines := strings.Split(strings.TrimSpace(s.ok("round", "watch", r1, "--json")), "\n")
-	var last api.Record
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Type != "deliberatic.decided" || len(lines) != 2 {
-		t.Errorf("%q %v", lines, err)
+	var types []string
+	for _, text := range lines {
+		var rec api.Record
+		if err := json.Unmarshal([]byte(text), &rec); err != nil || rec.Subject != r1 {
+			t.Errorf("%s %v", text, err)
+		}
+		types = append(types, rec.Type)
+	}
+	if got := strings.Join(types, " "); got != "deliberatic.opened deliberatic.positioned deliberatic.confirmed deliberatic.decided" {
+		t.Errorf("%s", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (a *app) roundShow() *cobra.Command {
 	return staleFlag(&cobra.Command{
 		Use:     "show ROUND",
-		Short:   "Show a round: positions, arguments, who has acted, the verdict",
+		Short:   "Show a round: the question, positions, arguments, who has acted, the verdict",
 		Example: "  deliberd round show 01JD0000000000000000000000 --as ada",
 		Args:    args("ROUND"),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -26,9 +26,21 @@ func (a *app) roundShow() *cobra.Command {
 }
 
 func (a *app) printRound(v *deliberation.View) {
+	a.printStanding(v)
+	if v.Verdict != nil {
+		a.printVerdict(v.Verdict)
+	}
+}
+
+// printStanding is a round but for its verdict.
+func (a *app) printStanding(v *deliberation.View) {
 	r, st := v.Round, v.State
-	facts(a.out, "round", r.ID, "title", r.Title, "domain", r.Domain, "opened by", r.Opener, "participants", strings.Join(r.IDs(), ", "),
-		"rule", string(r.Rule), "phase", string(st.Phase), "deadline", stamp(st.Deadline), "moderator", v.Moderator, "waiting for", strings.Join(v.Waiting, ", "))
+	options := make([]string, len(r.Options))
+	for i, option := range r.Options {
+		options[i] = line(string(option), 40)
+	}
+	facts(a.out, "round", r.ID, "title", r.Title, "question", line(r.Question, 400), "options", strings.Join(options, ", "), "domain", r.Domain,
+		"opened by", r.Opener, "participants", strings.Join(r.IDs(), ", "), "rule", string(r.Rule), "τ", nano(r.TauNano), "phase", string(st.Phase), "deadline", stamp(st.Deadline), "moderator", v.Moderator, "waiting for", strings.Join(v.Waiting, ", "))
 	var rows [][]string
 	for _, arg := range v.Arguments {
 		what := line(string(arg.Answer), 40)
@@ -38,9 +50,7 @@ func (a *app) printRound(v *deliberation.View) {
 		rows = append(rows, []string{arg.ID, string(arg.Kind), arg.Author, arg.Target, number(len(arg.Evidence)), what})
 	}
 	table(a.out, "no arguments", []string{"ARGUMENT", "KIND", "AUTHOR", "TARGET", "EVIDENCE", "SAYS"}, rows)
-	if v.Verdict != nil {
-		a.printVerdict(v.Verdict)
-	} else if st.Outcome != nil {
+	if v.Verdict == nil && st.Outcome != nil {
 		fmt.Fprintf(a.out, "proposed: %s, gap %s against τ %s\n", st.Outcome.Winner, gap(st.Outcome.GapNano), nano(r.TauNano))
 	}
 }
@@ -107,7 +117,7 @@ func (a *app) roundWatch() *cobra.Command {
 	return &cobra.Command{
 		Use:     "watch ROUND",
 		Short:   "Follow a round until it ends",
-		Long:    "Follow a round: what has happened so far, then every event until the verdict. With --json, one event a line.",
+		Long:    "Follow a round: where it stands, what has happened so far, and then every event until the verdict. With --json, one event a line and nothing else.",
 		Example: "  deliberd round watch 01JD0000000000000000000000 --as ada",
 		Args:    args("ROUND"),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -120,28 +130,21 @@ func (a *app) roundWatch() *cobra.Command {
 	}
 }
 
-// watch prints where the round stands and then its events. Following starts
-// before the first look, so that nothing falls between.
+// watch prints where the round stands and all its events, past and coming, up
+// to the one that ends it.
 func (a *app) watch(ctx context.Context, c *client.Client, round string) error {
-	st, err := c.Status(ctx)
-	if err != nil {
-		return err
-	}
 	var v deliberation.View
 	if err := c.Query(ctx, "deliberatic.get", deliberation.RoundParams{Round: round}, &v); err != nil {
 		return err
 	}
-	if v.Verdict != nil {
-		return a.show(v.Verdict, func(io.Writer) { a.printVerdict(v.Verdict) })
-	}
 	if !a.json {
-		a.printRound(&v)
+		a.printStanding(&v) // the verdict comes last
 	}
-	for rec, err := range c.Events(ctx, max(st.DecisionLog.Size, 1)-1, false) {
+	for rec, err := range c.EventsOf(ctx, round, 0) {
 		if err != nil {
 			return err
 		}
-		if rec.Subject != round || !strings.HasPrefix(rec.Type, deliberation.Name+".") {
+		if !strings.HasPrefix(rec.Type, deliberation.Name+".") {
 			continue
 		}
 		if err := a.show(rec, func(w io.Writer) {
@@ -171,7 +174,8 @@ func (a *app) roundExplain() *cobra.Command {
 		Short: "Why a round stands as it does: w, ρ, every edge's share, the gap, and what would flip it",
 		Long: `Explain a round: weight and reputation of every argument, what each edge adds to
 its strength σ, the gap against τ, why this path, who has not acted, and the
-smallest change of one weight that would make another position win.
+smallest change of one weight that would make another position win. The change
+is solved for with the fixed-point method and searched for with the others.
 "deliberd semantics FILE" does the same offline.`,
 		Example: "  deliberd round explain 01JD0000000000000000000000 --as ada",
 		Args:    args("ROUND"),

@@ -27,6 +27,9 @@ done so before: the same command line serves for every start.`,
 		Example: "  deliberd run\n  deliberd run --data /var/lib/deliberd --join @invitation.txt",
 		Args:    args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.cfg.checkNode(); err != nil {
+				return err
+			}
 			if invitation != "" {
 				if err := a.join(cmd.Context(), invitation); err != nil {
 					return err
@@ -126,6 +129,7 @@ func (a *app) joined() error {
 	if _, err := a.describeNode(&out, a.cfg); err != nil {
 		return err
 	}
+	a.warnAnnounced()
 	return a.show(out, func(w io.Writer) {
 		facts(w, "joined", out.ClusterID, "node", out.NodeID, "data", out.Data)
 		fmt.Fprintf(w, "next: deliberd run --config %s\n", out.Config)

@@ -53,9 +53,7 @@ func TestARemovedNodeStopsAndTheRestGoOn(t *testing.T) {
 					"a question first": encodeVote(&guard.Vote{Term: term + 100, LastIndex: 1 << 20, LastTerm: term + 99, Pre: true}),
 					"a heartbeat":      encodeAppend(&guard.Append{Term: term + 100}),
 				} {
-					if err := gone.ask(x, frame); code(err) != guard.CodeNotVoter {
-						t.Errorf("%s of the removed node at node %d: %v", name, x.i, err)
-					}
+					gone.isNoVoterAt(x, name, frame)
 				}
 			}
 			rest[1].submit("and changes nothing")

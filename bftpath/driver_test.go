@@ -414,12 +414,9 @@ func TestFramesOfOthersAreNotTakenFromAPeer(t *testing.T) {
 		frame := pbft.Sign(in.Domain(), signer, []pbft.Vote{vote}, testKey(signer))
 		d.Deliver(nodeName(signer%3+1), frame.Encode())
 	}
-	await(t, "they are looked at", func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.stats.Received == 3 && len(d.inbox) == 0
-	})
-	if s := d.Stats(); s.Verified != 0 || s.Votes > 1 {
+	c.open("after", 0) // whose vote shows that the loop is done with them
+	await(t, "they are looked at", func() bool { return d.Stats().Votes >= 2 })
+	if s := d.Stats(); s.Verified != 0 || s.Votes > 2 {
 		t.Errorf("relayed frames were verified or caused a commit: %+v", s)
 	}
 }

@@ -26,9 +26,9 @@ var bindings = []Mutant{
 	return sha256.Sum256(v.appendHeader(b))`}},
 	},
 	{
-		Name: "instance-unbound", Breaks: "The instance's key does not cover its id: votes of another instance count.",
+		Name: "purpose-unbound", Breaks: "The instance's key does not cover its purpose: votes on another matter of the same name count.",
 		Edits: []Edit{{instanceGo, `	b = appendInstance(b, i)
-	return sha256.Sum256(b)`, `	i.ID = ""
+	return sha256.Sum256(b)`, `	i.Purpose = ""
 	b = appendInstance(b, i)
 	return sha256.Sum256(b)`}},
 	},

@@ -21,7 +21,8 @@ var buffers = []Mutant{
 		at--
 	}
 `, ``},
-			{tallyGo, `	return len(list) < window || s.view > list[0].vote.View`, `	return true`},
+			{tallyGo, `	list := b.of[s.phase]
+	return len(list) < window || s.view > list[0].vote.View`, `	return true`},
 		},
 	},
 	{

@@ -35,6 +35,7 @@ type bench struct {
 	dir     string // for its files
 	overlay string
 	budget  Budget
+	played  int // schedules from which the simulation learned nothing
 }
 
 // detector tries to catch what a bench holds; nil when it does not.
@@ -56,7 +57,7 @@ var errNotBuilt = errors.New("does not compile")
 
 // build runs the go command over the mutated tree.
 func (b *bench) build(ctx context.Context, args ...string) error {
-	args = slices.Insert(args, len(args)-1, "-overlay="+b.overlay)
+	args = slices.Insert(args, len(args)-1, "-overlay="+b.overlay, "-ldflags=-s -w")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.root
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
@@ -104,10 +105,12 @@ func simulate(ctx context.Context, b *bench) (*detection, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.Oracle != "" {
-			oracles = append(oracles, p.Oracle)
-			found.schedules = append(found.schedules, p.Runs)
+		if p.Oracle == "" {
+			b.played += p.Runs
+			continue
 		}
+		oracles = append(oracles, p.Oracle)
+		found.schedules = append(found.schedules, p.Runs)
 	}
 	if len(oracles) == 0 {
 		return nil, nil
@@ -147,7 +150,7 @@ func mostCommon(words []string) string {
 }
 
 // testTime is how long the tests of a package may take.
-const testTime = 2 * time.Minute
+const testTime = 5 * time.Minute
 
 // tests makes a detector of the tests of some packages.
 func tests(packages ...string) func(context.Context, *bench) (*detection, error) {
@@ -196,7 +199,7 @@ func usesRapid(dir string) bool {
 
 var (
 	failLine    = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
-	runningLine = regexp.MustCompile(`(?m)^running tests:\n\t(\S+)`)
+	runningLine = regexp.MustCompile(`(?m)^\s*running tests:\n\s+(\S+)`)
 )
 
 // failedTest is the name of the first test that failed or did not end.

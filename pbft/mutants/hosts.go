@@ -16,20 +16,26 @@ var hosts = []Mutant{
 	},
 	{
 		Name: "host-does-not-store", Breaks: "Frames are sent and never stored.",
-		Edits: []Edit{{hostGo, `	p.disk.frames = append(p.disk.frames, m.frame.Encode())
-`, ``}},
+		Edits: []Edit{{hostGo, `	d.frames, d.view = append(d.frames, m.frame.Encode()), max(d.view, m.view)
+`, `	d.view = max(d.view, m.view)
+`}},
 	},
 	{
 		Name: "host-does-not-store-certificates", Breaks: "The prepared certificate behind a commit is not stored.",
-		Edits: []Edit{{hostGo, `	if p.proof != nil {
-		p.disk.prepared = append(p.disk.prepared, p.proof.Encode())
-	}
-`, ``}},
+		Edits: []Edit{{hostGo, `	d.prepared, d.lock = append(d.prepared, lock.Encode()), max(d.lock, lock.View)
+`, `	d.lock = max(d.lock, lock.View)
+`}},
 	},
 	{
-		Name: "host-stores-the-latest-only", Breaks: "Each frame stored replaces the one before.",
-		Edits: []Edit{{hostGo, `	p.disk.frames = append(p.disk.frames, m.frame.Encode())
-`, `	p.disk.frames = [][]byte{m.frame.Encode()}
+		Name: "host-stores-the-latest-frame-only", Breaks: "Each frame stored replaces the one before.",
+		Edits: []Edit{{hostGo, `	d.frames, d.view = append(d.frames, m.frame.Encode()), max(d.view, m.view)
+`, `	d.frames, d.view = [][]byte{m.frame.Encode()}, max(d.view, m.view)
+`}},
+	},
+	{
+		Name: "host-drops-locks-with-their-views", Breaks: "Entering a later view drops the stored certificates along with the frames of earlier views.",
+		Edits: []Edit{{hostGo, `		d.frames = d.frames[:0:0]
+`, `		d.frames, d.prepared = d.frames[:0:0], d.prepared[:0:0]
 `}},
 	},
 }

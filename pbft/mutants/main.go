@@ -108,11 +108,11 @@ func show(r Result) {
 	case r.Err != "":
 		fmt.Fprintf(os.Stderr, "%-40s error: %s\n", r.Mutant, r.Err)
 	case r.Detector == "":
-		fmt.Fprintf(os.Stderr, "%-40s SURVIVED\n", r.Mutant)
+		fmt.Fprintf(os.Stderr, "%-40s SURVIVED %d schedules\n", r.Mutant, r.Played)
 	case r.Seeds > 0:
 		fmt.Fprintf(os.Stderr, "%-40s %s: %s after %d schedules (%d seeds, at most %d)\n", r.Mutant, r.Detector, r.Oracle, r.Schedules, r.Seeds, r.Slowest)
 	case r.missed:
-		fmt.Fprintf(os.Stderr, "%-40s %s: %s (MISSED by sim)\n", r.Mutant, r.Detector, r.Oracle)
+		fmt.Fprintf(os.Stderr, "%-40s %s: %s (MISSED by sim in %d schedules)\n", r.Mutant, r.Detector, r.Oracle, r.Played)
 	default:
 		fmt.Fprintf(os.Stderr, "%-40s %s: %s\n", r.Mutant, r.Detector, r.Oracle)
 	}

@@ -113,7 +113,7 @@ func TestTheTableListsExactlyTheMutants(t *testing.T) {
 func TestTheFirstFailedTestIsNamed(t *testing.T) {
 	for out, want := range map[string]string{
 		"=== RUN x\n--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n--- FAIL: TestC (0.1s)\nFAIL": "TestA",
-		"panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestSlow (2m0s)\n":                       "crash",
+		"panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestSlow (2m0s)\n":                       "TestSlow",
 		"panic: test timed out after 2m0s\nrunning tests:\n\tTestSlow (2m0s)\n\ngoroutine 1":              "TestSlow",
 		"fatal error: stack overflow": "crash",
 	} {

@@ -36,7 +36,10 @@ var phases = []Mutant{
 	},
 	{
 		Name: "invalid-value-reproposed", Breaks: "A primary re-proposes what was prepared without asking whether it is right.",
-		Edits:  []Edit{{viewsGo, `	if e.valid(v.Digest) {`, `	if !v.Digest.IsZero() {`}},
+		Edits: []Edit{
+			{viewsGo, `	if e.valid(v.Digest) {`, `	if !v.Digest.IsZero() {`},
+			{viewsGo, ` || c.vote.prepared != nil && !e.valid(c.vote.Digest) {`, ` {`},
+		},
 		Unseen: "a quorum that prepares a wrong value has f+1 liars in it",
 	},
 	{

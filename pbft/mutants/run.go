@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -21,6 +22,7 @@ type Result struct {
 	Schedules int    `json:"schedules,omitempty"` // median over the base seeds that caught it
 	Slowest   int    `json:"slowest,omitempty"`   // of them
 	Seeds     int    `json:"seeds,omitempty"`     // how many they are
+	Played    int    `json:"played,omitempty"`    // schedules in which the simulation saw nothing
 	Err       string `json:"error,omitempty"`     // it does not apply or compile
 
 	missed bool // by the simulation, which should have caught it
@@ -59,7 +61,7 @@ func (r *runner) run(ctx context.Context, mutants []Mutant) []Result {
 // try lets the detectors at one mutant until one catches it.
 func (r *runner) try(ctx context.Context, m *Mutant, budget Budget) Result {
 	result := Result{Mutant: m.Name, Breaks: m.Breaks, Unseen: m.Unseen}
-	found, err := r.detect(ctx, m, budget)
+	found, err := r.detect(ctx, m, budget, &result.Played)
 	switch {
 	case err != nil:
 		result.Err = err.Error()
@@ -76,7 +78,7 @@ func (r *runner) try(ctx context.Context, m *Mutant, budget Budget) Result {
 	return result
 }
 
-func (r *runner) detect(ctx context.Context, m *Mutant, budget Budget) (*detection, error) {
+func (r *runner) detect(ctx context.Context, m *Mutant, budget Budget, played *int) (*detection, error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return nil, err
@@ -86,7 +88,7 @@ func (r *runner) detect(ctx context.Context, m *Mutant, budget Budget) (*detecti
 	if b.overlay, err = m.overlay(r.root, dir); err != nil {
 		return nil, err
 	}
-	for _, d := range r.use {
+	for _, d := range m.order(r.use) {
 		if !m.concerns(d.name) {
 			continue
 		}
@@ -94,12 +96,25 @@ func (r *runner) detect(ctx context.Context, m *Mutant, budget Budget) (*detecti
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
+		*played = b.played
 		if found != nil {
 			found.detector = d.name
 			return found, nil
 		}
 	}
 	return nil, nil
+}
+
+// order puts the simulation last for what it is said not to see: it would use
+// up its whole budget.
+func (m *Mutant) order(use []detector) []detector {
+	out := slices.Clone(use)
+	if m.Unseen != "" {
+		slices.SortStableFunc(out, func(a, b detector) int {
+			return cmp.Compare(strings.Count(a.name, "sim"), strings.Count(b.name, "sim"))
+		})
+	}
+	return out
 }
 
 // concerns reports whether a detector can show the mutant.

@@ -94,9 +94,14 @@ var viewChanges = []Mutant{
 	},
 	{
 		Name: "new-view-certificate-of-another-view", Breaks: "A new view may quote a certificate of another view than the highest claim's.",
-		Edits: []Edit{{newviewGo, `	case nv.Highest.View+1 != nv.Claims[best].Prepared:
+		Edits: []Edit{
+			{newviewGo, `	best, claimed := Highest(nv.Claims)
+`, `	_, claimed := Highest(nv.Claims)
+`},
+			{newviewGo, `	case nv.Highest.View+1 != nv.Claims[best].Prepared:
 		return machine.Refuse(CodeNotJustified, "", "the highest claim is not the certificate's view")
-`, ``}},
+`, ``},
+		},
 	},
 	{
 		Name: "new-view-certificate-unverified", Breaks: "The certificate behind a new view's highest claim is not verified.",

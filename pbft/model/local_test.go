@@ -153,7 +153,7 @@ func (l *local) code(r *replica) uint64 {
 // may now prove who is guilty.
 func (l *local) disturb(r *replica, before uint64) error {
 	if r.engine.Decision() != nil {
-		return nil
+		return l.silent(r)
 	}
 	for from := range N {
 		if from == l.me {
@@ -171,6 +171,22 @@ func (l *local) disturb(r *replica, before uint64) error {
 	}
 	if l.code(r) != before {
 		return errors.New("is changed by repeated votes or second votes for a slot")
+	}
+	return nil
+}
+
+// silent checks that a decided replica votes no more, whatever it hears.
+func (l *local) silent(r *replica) error {
+	for from := range N {
+		for i := range l.w.alphabet[from] {
+			if from != l.me {
+				_ = r.engine.StepVote(l.w.alphabet[from][i].verified, 0)
+			}
+		}
+	}
+	r.timeout()
+	if votes := r.engine.Ready().Votes; len(votes) > 0 {
+		return fmt.Errorf("casts %s after the decision", describe(votes[0]))
 	}
 	return nil
 }
@@ -193,6 +209,9 @@ func (l *local) do(r *replica, m move) error {
 		if err := l.take(r); err != nil {
 			return err
 		}
+		if err := l.patient(r, m); err != nil {
+			return err
+		}
 		if len(r.handed) > 0 {
 			if err := r.store(); err != nil {
 				return err
@@ -209,6 +228,17 @@ func (l *local) take(r *replica) error {
 		l.cast++
 	}
 	return r.lawful(l.p, ready.Votes)
+}
+
+// patient checks that a view is left for a reason: the timer ended or f+1
+// members have gone ahead.
+func (l *local) patient(r *replica, m move) error {
+	for _, v := range r.handed {
+		if v.Phase == pbft.ViewChange && m.kind != timing && !l.p.Joinable(r.knows(r.own), int(v.View)) {
+			return fmt.Errorf("casts %s before its timer ends, with %s heard", describe(v), tellHeard(r.me, r.heard))
+		}
+	}
+	return nil
 }
 
 // moves are all that may happen next. The first value to come up is A: no engine

@@ -157,3 +157,22 @@ func TestEngineAcceptsANewViewIffItsCertificateHolds(t *testing.T) {
 	}
 	t.Logf("%d new views, %d proven", tried, accepted)
 }
+
+// TestEngineRefusesProposalsAndPreparesOfTheWrongMember keeps members to their
+// parts: only the primary proposes, and it does not also prepare.
+func TestEngineRefusesProposalsAndPreparesOfTheWrongMember(t *testing.T) {
+	w := newWorld(MaxViews)
+	for view := range MaxViews {
+		for from := range N - 1 {
+			for _, x := range AllValues {
+				v := pbft.Vote{View: uint64(view), Phase: pbft.Prepare, Digest: digest(x)}
+				if from != Primary(view) {
+					v = w.acceptance(Primary(view), view, x, 0, 0)
+				}
+				if w.accepts(t, from, v) {
+					t.Errorf("%s of member %d is accepted", describe(v), from)
+				}
+			}
+		}
+	}
+}

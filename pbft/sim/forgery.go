@@ -119,6 +119,14 @@ func (r *run) elsewhere(luck uint64) pbft.Instance {
 	return in
 }
 
+// misdirect signs a vote of this instance in the domain of another.
+func (r *run) misdirect(l *liar, in pbft.Instance, luck uint64) {
+	v := pbft.Vote{Key: r.key, View: luck >> 12 % (r.result.Views + 2), Phase: pbft.Prepare + pbft.Phase(luck>>16%2), Digest: value("AB"[luck>>20%2])}
+	if m := r.admit(r.sign(in.Domain(), l.seat, []pbft.Vote{v}).Encode(), -1-l.seat, luck); m != nil {
+		r.tell(m, ^uint64(0))
+	}
+}
+
 // replay sends again what was sent before, or what was said elsewhere.
 func (r *run) replay(l *liar) {
 	luck := r.draw(l, uint64(r.now), 23)
@@ -130,6 +138,10 @@ func (r *run) replay(l *liar) {
 	}
 	in := r.elsewhere(luck >> 4)
 	seat := int(luck >> 8 % uint64(r.n))
+	if luck>>22%3 == 0 {
+		r.misdirect(l, in, luck)
+		return
+	}
 	view := luck >> 12 % (r.result.Views + 2)
 	v := pbft.Vote{Key: in.Key(), View: view, Phase: pbft.Phase(1 + luck>>16%3), Digest: value("AB"[luck>>20%2])}
 	if v.Phase == pbft.PrePrepare && view > 0 {

@@ -101,6 +101,9 @@ func (r *run) lie() {
 		if l.is(Garbage) && r.fault(60, lieOf, uint64(l.seat), now, 6) {
 			r.garbage(l, r.result.Views+uint64(r.draw(l, now)%2))
 		}
+		if l.is(Garbage) {
+			r.garbageNewViews(l)
+		}
 	}
 }
 

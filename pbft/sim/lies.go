@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/deliberd/deliberd/pbft"
 )
@@ -43,6 +45,10 @@ func (r *run) voteToo(l *liar, v pbft.Vote) {
 	if v.Phase == pbft.ViewChange || !l.once(v.View, uint64(v.Phase), uint64(v.Digest[0])) {
 		return
 	}
+	if r.draw(l, 24)%4 == 0 {
+		r.contradict(l, v)
+		return
+	}
 	accept := pbft.Vote{View: v.View, Phase: pbft.Prepare, Digest: v.Digest}
 	if r.primary(v.View) != l.seat {
 		r.say(l, accept)
@@ -53,6 +59,15 @@ func (r *run) voteToo(l *liar, v pbft.Vote) {
 	if v.Phase == pbft.Commit || r.draw(l, v.View, 11)%2 == 0 {
 		r.say(l, pbft.Vote{View: v.View, Phase: pbft.Commit, Digest: v.Digest})
 	}
+}
+
+// contradict accepts and commits, before everybody, the other of the two right
+// values, so that what counts votes meets a wrong one early.
+func (r *run) contradict(l *liar, v pbft.Vote) {
+	if r.primary(v.View) != l.seat {
+		r.sayTo(l, pbft.Vote{View: v.View, Phase: pbft.Prepare, Digest: other(v.Digest)}, ^uint64(0))
+	}
+	r.sayTo(l, pbft.Vote{View: v.View, Phase: pbft.Commit, Digest: other(v.Digest)}, ^uint64(0))
 }
 
 // openViews proposes in the views whose primary a liar is, one value to some
@@ -108,6 +123,16 @@ func (r *run) propose(l *liar, view uint64, by map[pbft.Digest]*pbft.NewView) {
 // newView looks for q view changes that justify a value: those of honest
 // members that it has heard, and whatever the liars care to claim.
 func (r *run) newView(l *liar, view uint64, want pbft.Digest) *pbft.NewView {
+	if len(r.liars)+r.changed(view) < r.committee.Q() {
+		return nil
+	}
+	claims, proven := r.claims(view)
+	return r.choose(l, view, want, claims, proven)
+}
+
+// claims are the view changes into a view that the adversary can quote, and
+// the certificates behind them by what they claim.
+func (r *run) claims(view uint64) ([]pbft.Claim, map[uint64]*pbft.Prepared) {
 	var claims []pbft.Claim
 	proven := map[uint64]*pbft.Prepared{}
 	for _, o := range r.liars {
@@ -119,12 +144,9 @@ func (r *run) newView(l *liar, view uint64, want pbft.Digest) *pbft.NewView {
 		}
 		claims = append(claims, pbft.Claim{Proof: proof})
 	}
-	if len(claims)+r.changed(view) < r.committee.Q() {
-		return nil
-	}
 	for i := range r.pool.votes[pbft.ViewChange] {
 		o := &r.pool.votes[pbft.ViewChange][i]
-		if o.vote.View != view || r.liar[o.seat] {
+		if o.vote.View != view || r.liar[o.seat] || quoted(claims, o.seat) {
 			continue
 		}
 		if o.vote.Prepared > 0 {
@@ -136,7 +158,12 @@ func (r *run) newView(l *liar, view uint64, want pbft.Digest) *pbft.NewView {
 		}
 		claims = append(claims, pbft.Claim{Prepared: o.vote.Prepared, Digest: o.vote.Digest, Proof: o.proof})
 	}
-	return r.choose(l, view, want, claims, proven)
+	slices.SortFunc(claims, func(a, b pbft.Claim) int { return cmp.Compare(a.Proof.Signer, b.Proof.Signer) })
+	return claims, proven
+}
+
+func quoted(claims []pbft.Claim, seat int) bool {
+	return slices.ContainsFunc(claims, func(c pbft.Claim) bool { return c.Proof.Signer == seat })
 }
 
 // changed is how many view changes into a view were heard.
@@ -282,12 +309,22 @@ func (r *run) mutate(l *liar, v pbft.Vote) {
 	r.sayTo(l, v, luck>>16)
 }
 
-// garbage sends a view change, or a new view, whose proof is rubbish or nearly right.
+// garbage sends a view change whose proof is rubbish or nearly right.
 func (r *run) garbage(l *liar, view uint64) {
 	if view == 0 || !l.once(view, 99, 0) {
 		return
 	}
 	luck := r.draw(l, view, 19)
+	p := r.badProof(l, view, luck)
+	claim := pbft.Vote{View: view, Phase: pbft.ViewChange, Digest: p.Digest, Prepared: p.View + 1, Proof: p.Encode()}
+	if luck>>18%4 == 0 {
+		claim.Proof = binary.BigEndian.AppendUint64(nil, luck)
+	}
+	r.say(l, claim)
+}
+
+// badProof is a prepared certificate that is none.
+func (r *run) badProof(l *liar, view, luck uint64) *pbft.Prepared {
 	d := value("AB"[luck>>8%2])
 	at := luck >> 10 % view
 	p := r.prepared(at, d)
@@ -308,44 +345,62 @@ func (r *run) garbage(l *liar, view uint64) {
 	case 1:
 		p.Votes[len(p.Votes)-1] = p.Votes[0]
 	case 2:
-		p.View++
+		p.View = (p.View + 1) % view
 	case 3:
 		p.Digest = value("BA"[luck>>8%2])
 	}
-	claim := pbft.Vote{View: view, Phase: pbft.ViewChange, Digest: p.Digest, Prepared: p.View + 1, Proof: p.Encode()}
-	if luck>>18%4 == 0 {
-		claim.Proof = binary.BigEndian.AppendUint64(nil, luck)
-	}
-	r.say(l, claim)
-	if r.primary(view) == l.seat {
-		r.garbageNewView(l, view, p, luck)
+	return p
+}
+
+// garbageNewViews opens the views whose primary a liar is by view changes that
+// do not justify it, as soon as one less than a quorum is there, and then again.
+func (r *run) garbageNewViews(l *liar) {
+	for view := uint64(1); view < r.result.Views+2; view++ {
+		have := len(r.liars) + r.changed(view)
+		if r.primary(view) == l.seat && have >= r.committee.Q()-1 && l.once(view, 98, uint64(have)) {
+			r.garbageNewView(l, view, r.draw(l, view, uint64(have), 25))
+		}
 	}
 }
 
-// garbageNewView opens a view by view changes that do not justify it.
-func (r *run) garbageNewView(l *liar, view uint64, p *pbft.Prepared, luck uint64) {
-	nv := r.newView(l, view, p.Digest)
-	if nv == nil {
-		nv = &pbft.NewView{}
-		for range r.committee.Q() {
-			v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange}
-			nv.Claims = append(nv.Claims, pbft.Claim{Proof: r.sign(r.domain, l.seat, []pbft.Vote{v}).Proof()})
+func (r *run) garbageNewView(l *liar, view, luck uint64) {
+	q := r.committee.Q()
+	claims, proven := r.claims(view)
+	nv := &pbft.NewView{Claims: slices.Clone(claims[:min(len(claims), q)])}
+	d := value("AB"[luck%2])
+	if best, ok := pbft.Highest(nv.Claims); ok {
+		d, nv.Highest = nv.Claims[best].Digest, proven[nv.Claims[best].Prepared]
+	}
+	for range 1 + luck>>1%2 {
+		switch luck = scramble(luck); luck % 6 {
+		case 0: // one claim too few
+			nv.Claims = nv.Claims[:min(len(nv.Claims), q-1)]
+		case 1: // one of them twice
+			nv.Claims[len(nv.Claims)-1] = nv.Claims[0]
+		case 2: // as if nobody had claimed anything
+			nv.Highest, d = nil, other(d)
+		case 3: // a claim of its own, with a proof that is none
+			if at := slices.IndexFunc(nv.Claims, func(c pbft.Claim) bool { return c.Proof.Signer == l.seat }); at >= 0 {
+				p := r.badProof(l, view, luck)
+				v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange, Digest: p.Digest, Prepared: p.View + 1}
+				nv.Claims[at] = pbft.Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: r.sign(r.domain, l.seat, []pbft.Vote{v}).Proof()}
+				nv.Highest, d = p, p.Digest
+			}
+		case 4: // another value than was prepared
+			d = other(d)
+		case 5: // a claim changed after it was signed
+			c := &nv.Claims[luck>>8%uint64(len(nv.Claims))]
+			c.Prepared, c.Digest = 0, pbft.Digest{}
+			d = other(d)
 		}
 	}
-	value := p.Digest
-	switch luck >> 20 % 5 {
-	case 0:
-		nv.Claims = nv.Claims[:len(nv.Claims)-1]
-	case 1:
-		nv.Claims[len(nv.Claims)-1] = nv.Claims[0]
-	case 2:
-		nv.Highest = p
-	case 3:
-		nv.Highest = nil
-	case 4:
-		if value = valueA; p.Digest == valueA {
-			value = valueB
-		}
+	r.say(l, pbft.Vote{View: view, Phase: pbft.PrePrepare, Digest: d, Proof: nv.Encode()})
+}
+
+// other is the other one of the two right values.
+func other(d pbft.Digest) pbft.Digest {
+	if d == valueA {
+		return valueB
 	}
-	r.say(l, pbft.Vote{View: view, Phase: pbft.PrePrepare, Digest: value, Proof: nv.Encode()})
+	return valueA
 }

@@ -40,12 +40,25 @@ func (r *run) checkVotes(p *participant, votes []pbft.Vote) {
 		return
 	}
 	for _, v := range votes {
+		if v.Phase == pbft.ViewChange && p.seat >= 0 {
+			r.checkClaim(p, v)
+		}
 		if v.Phase != pbft.ViewChange && (!right(v.Digest) || r.plan.Known && v.Digest != valueA) {
 			r.violate("validity", "%s casts %s, which is not right", p.name, describe(v))
 		}
 		r.result.Views = max(r.result.Views, v.View)
 		if least := r.earliest(v.View); r.now < least {
 			r.violate("pace", "honest %s is in view %d, which nobody can have reached before tick %d", p.name, v.View, least/perTick)
+		}
+	}
+}
+
+// checkClaim demands that a view change claims the last view in which the
+// replica has committed, or a later one.
+func (r *run) checkClaim(p *participant, v pbft.Vote) {
+	for _, o := range r.said[p.seat] {
+		if o.Phase == pbft.Commit && (v.Prepared < o.View+1 || v.Prepared == o.View+1 && v.Digest != o.Digest) {
+			r.violate("lock", "honest %s casts %s after %s", p.name, describe(v), describe(o))
 		}
 	}
 }
@@ -235,8 +248,12 @@ func (r *run) judge() {
 			if n := r.committers(view, d); n == 0 || n < need {
 				continue
 			}
-			if cert := r.assemble(view, d); cert == nil || r.committee.VerifyCertificate(r.instance, d, *cert) != nil {
+			cert := r.assemble(view, d)
+			if r.committee.VerifyCertificate(r.instance, d, *cert) != nil {
 				continue
+			}
+			if r.committee.VerifyCertificate(r.instance, other(d), *cert) == nil {
+				r.violate("global", "the certificate of %s in view %d is accepted for %s", letter(d), view, letter(other(d)))
 			}
 			if lowest == 1<<62 {
 				lowest, first = view, d
@@ -250,6 +267,51 @@ func (r *run) judge() {
 	}
 	if lowest < 1<<62 {
 		r.heldLock(lowest, first)
+	}
+	if r.plan.Seed%4 == 0 {
+		r.frame()
+	}
+}
+
+// frame tries to prove honest members guilty with what there is.
+func (r *run) frame() {
+	for phase := pbft.PrePrepare; phase <= pbft.ViewChange; phase++ {
+		heard := r.pool.votes[phase]
+		if len(heard) == 0 {
+			continue
+		}
+		a := heard[mix(uint64(r.plan.Seed), uint64(phase))%uint64(len(heard))]
+		if r.liar[a.seat] {
+			continue
+		}
+		again := a.vote
+		again.Digest, again.Prepared, again.Proof = other(a.vote.Digest), 0, nil
+		if phase == pbft.ViewChange {
+			again.Prepared = 1
+		}
+		r.accuse("one signature for two votes", a.vote, again, a.proof, a.proof)
+		r.accuse("one vote twice", a.vote, a.vote, a.proof, a.proof)
+		for _, b := range heard {
+			if b.seat == a.seat && b.vote.View != a.vote.View {
+				r.accuse("votes of two views", a.vote, b.vote, a.proof, b.proof)
+				break
+			}
+		}
+		for _, l := range r.liars {
+			own := r.sign(r.domain, l.seat, []pbft.Vote{again}).Proof()
+			r.accuse("votes of two members", a.vote, again, a.proof, own)
+			own.Signer = a.seat
+			r.accuse("a liar's signature", a.vote, again, a.proof, own)
+			break
+		}
+	}
+}
+
+func (r *run) accuse(by string, a, b pbft.Vote, pa, pb pbft.Proof) {
+	a.Proof, b.Proof = nil, nil
+	g := pbft.Guilt{Domain: r.domain, A: a, B: b, ProofA: pa, ProofB: pb}
+	if g.Verify(r.committee) == nil {
+		r.violate("guilt", "%s proves honest %d guilty: %s and %s", by, pa.Signer, describe(a), describe(b))
 	}
 }
 

@@ -81,7 +81,8 @@ type Plan struct {
 	Observer  bool   `json:"observer,omitempty"`
 	Filter    bool   `json:"filter"` // frames that an engine does not want are dropped unverified, as drivers do
 	Batched   bool   `json:"batched,omitempty"`
-	Timeout   int    `json:"timeout"` // ticks
+	Pruned    bool   `json:"pruned,omitempty"` // disks keep the frames of the last view and the highest lock only, as drivers do
+	Timeout   int    `json:"timeout"`          // ticks
 	Resend    int    `json:"resend"`
 	Linger    int    `json:"linger,omitempty"` // ticks played after everybody has decided
 	Net       Net    `json:"net"`
@@ -153,7 +154,7 @@ func NewPlan(seed int64, m Mix) Plan {
 		return TwinsPlan(seed, r.next(), m)
 	}
 	p := Plan{
-		Seed: seed, Nodes: m.Nodes, Known: r.chance(250), Filter: r.chance(800), Observer: r.chance(60), Batched: r.chance(120),
+		Seed: seed, Nodes: m.Nodes, Known: r.chance(250), Filter: r.chance(800), Observer: r.chance(60), Batched: r.chance(120), Pruned: r.chance(500),
 		Copies: 2 + r.below(10)/9, Timeout: 5 + r.below(4), Resend: 3 + r.below(3), Settle: 30 + r.below(60),
 	}
 	if r.chance(80) {

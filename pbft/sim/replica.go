@@ -30,6 +30,24 @@ type disk struct {
 	frames   [][]byte
 	prepared [][]byte
 	cert     []byte
+	view     uint64 // the last view of frames
+	lock     uint64 // the view of the last of prepared
+}
+
+// store keeps a frame and the lock that came with it. Pruned, it forgets what a
+// later view has made idle.
+func (d *disk) store(m *message, lock *pbft.Prepared, pruned bool) {
+	if pruned && m.view > d.view {
+		d.frames = d.frames[:0:0]
+	}
+	d.frames, d.view = append(d.frames, m.frame.Encode()), max(d.view, m.view)
+	if lock == nil {
+		return
+	}
+	if pruned && lock.View > d.lock {
+		d.prepared = d.prepared[:0:0]
+	}
+	d.prepared, d.lock = append(d.prepared, lock.Encode()), max(d.lock, lock.View)
 }
 
 func (r *run) add(seat int) {
@@ -180,10 +198,7 @@ func (r *run) keep(p *participant, m *message) {
 // finish stores the frame being written and then sends it.
 func (r *run) finish(p *participant, c *Crash) {
 	m := p.writing
-	p.disk.frames = append(p.disk.frames, m.frame.Encode())
-	if p.proof != nil {
-		p.disk.prepared = append(p.disk.prepared, p.proof.Encode())
-	}
+	p.disk.store(m, p.proof, r.plan.Pruned)
 	p.writing, p.proof = nil, nil
 	r.expose(p, m)
 	if c != nil && c.Stage == 1 {

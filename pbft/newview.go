@@ -107,8 +107,8 @@ func (c *Committee) highestProven(d Domain, v Vote, nv *NewView) error {
 		return nil
 	case !claimed || nv.Highest == nil:
 		return machine.Refuse(CodeNotJustified, "", "a certificate comes with a claim and a claim with a certificate")
-	case nv.Highest.View+1 != nv.Claims[best].Prepared:
-		return machine.Refuse(CodeNotJustified, "", "the highest claim is not the certificate's view")
+	case nv.Highest.View+1 != nv.Claims[best].Prepared || nv.Highest.Digest != nv.Claims[best].Digest:
+		return machine.Refuse(CodeNotJustified, "", "the certificate is not the one that the highest claim names")
 	case nv.Highest.Digest != v.Digest:
 		return machine.Refuse(CodeNotJustified, "", "another value than the highest prepared one is proposed")
 	}

@@ -47,7 +47,7 @@ func TestEngineAcceptsANewViewIffTheSpecificationCallsItJustified(t *testing.T) 
 }
 
 // newView is the new view of the set with a number, with a certificate, and
-// what the set claims to whoever knows this certificate.
+// what the set claims.
 func (w *world) newView(view, set int, proof Claim) (*pbft.NewView, *[N]Claims) {
 	nv, changes := &pbft.NewView{}, &[N]Claims{}
 	if proof != 0 {
@@ -61,9 +61,6 @@ func (w *world) newView(view, set int, proof Claim) (*pbft.NewView, *[N]Claims) 
 			continue
 		}
 		nv.Claims = append(nv.Claims, w.quote(m, view, c))
-		if c != 0 && proof != 0 && c.View() == proof.View() {
-			c = proof
-		}
 		changes[m] = 1 << c
 	}
 	return nv, changes

@@ -94,14 +94,11 @@ var viewChanges = []Mutant{
 	},
 	{
 		Name: "new-view-certificate-of-another-view", Breaks: "A new view may quote a certificate of another view than the highest claim's.",
-		Edits: []Edit{
-			{newviewGo, `	best, claimed := Highest(nv.Claims)
-`, `	_, claimed := Highest(nv.Claims)
-`},
-			{newviewGo, `	case nv.Highest.View+1 != nv.Claims[best].Prepared:
-		return machine.Refuse(CodeNotJustified, "", "the highest claim is not the certificate's view")
-`, ``},
-		},
+		Edits: []Edit{{newviewGo, `	case nv.Highest.View+1 != nv.Claims[best].Prepared || nv.Highest.Digest`, `	case nv.Highest.Digest`}},
+	},
+	{
+		Name: "new-view-certificate-of-another-value", Breaks: "A new view may quote a certificate of another value than the highest claim names.",
+		Edits: []Edit{{newviewGo, ` || nv.Highest.Digest != nv.Claims[best].Digest:`, `:`}},
 	},
 	{
 		Name: "new-view-certificate-unverified", Breaks: "The certificate behind a new view's highest claim is not verified.",

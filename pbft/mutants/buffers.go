@@ -24,18 +24,21 @@ var buffers = []Mutant{
 			{tallyGo, `	list := b.of[s.phase]
 	return len(list) < window || s.view > list[0].vote.View`, `	return true`},
 		},
+		Unseen: "what a stale vote pushes out is sent again",
 	},
 	{
 		Name: "unbounded-own-votes", Breaks: "A replica never forgets its votes of old views.",
 		Edits: []Edit{{viewsGo, `		if s.view+window < view {
 			delete`, `		if view == MaxView {
 			delete`}},
+		Unseen: "it takes more views than a schedule has",
 	},
 	{
 		Name: "unbounded-resends", Breaks: "The frames of views that were left are sent again for ever.",
 		Edits: []Edit{{viewsGo, `	e.view, e.armed, e.sent = view, false, nil
 `, `	e.view, e.armed = view, false
 `}},
+		Unseen: "it takes more views than a schedule has",
 	},
 	{
 		Name: "later-votes-found", Breaks: "A member's vote of a later view is taken for the one that is looked for.",
@@ -54,5 +57,6 @@ var buffers = []Mutant{
 				return err
 			}
 `}},
+		Unseen: "a later view makes up for what one view loses",
 	},
 }

@@ -22,6 +22,7 @@
 // catches it would prove nothing. Exit code 1 says that it was caught, or that
 // a mutant survived; 2, that a mutant does not apply or does not compile.
 //
-// A mutant whose field Unseen is set breaks what no schedule within the fault
-// model can show, for the reason it gives; a unit test must catch it.
+// A mutant whose field Unseen is set breaks what simulated schedules do not
+// show, for the reason it gives; a unit test must catch it. All others must be
+// caught by the simulation, but for -quick.
 package main

@@ -13,8 +13,8 @@ type Mutant struct {
 	Name   string
 	Breaks string // what the mistake is, in one sentence
 	Edits  []Edit // mostly one; more when the mistake has several places
-	// Unseen says why no network of at most f liars shows the mistake. Empty:
-	// the simulation must catch it.
+	// Unseen says why no simulated schedule, with at most f liars, shows the
+	// mistake. Empty: the simulation must catch it.
 	Unseen string
 }
 

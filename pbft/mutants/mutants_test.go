@@ -141,7 +141,7 @@ func TestTheTableShowsWhatBecameOfAMutant(t *testing.T) {
 	for _, want := range []string{
 		"3 mutants: 1 found by sim, 1 found by rules, 0 found by model, 0 found by driver, 1 survived.",
 		"| `quorum-2f` | A. | sim: agreement | 12 |",
-		"| `quorum-2f+1` | B. | rules: TestX (no network shows it: so) | – |",
+		"| `quorum-2f+1` | B. | rules: TestX (unit tests only: so) | – |",
 		"| `quorum-f+1` | C. | **survived** | – |",
 	} {
 		if !strings.Contains(got, want) {

@@ -28,7 +28,8 @@ var timers = []Mutant{
 	},
 	{
 		Name: "timer-doubled-without-end", Breaks: "The time of a view doubles without end.",
-		Edits: []Edit{{viewsGo, `e.cfg.Timeout << min(e.view, uint64(e.cfg.Doubling))`, `e.cfg.Timeout << e.view`}},
+		Edits:  []Edit{{viewsGo, `e.cfg.Timeout << min(e.view, uint64(e.cfg.Doubling))`, `e.cfg.Timeout << e.view`}},
+		Unseen: "it takes more views than a schedule has",
 	},
 	{
 		Name: "timer-kept-over-views", Breaks: "Entering a view leaves the old view's timer running.",
@@ -68,9 +69,11 @@ var timers = []Mutant{
 		Edits: []Edit{{viewsGo, `vote.View == e.view
 `, `vote.View == e.view && vote.Phase != Commit
 `}},
+		Unseen: "a later view makes up for what one view loses",
 	},
 	{
 		Name: "latest-frame-sent-again", Breaks: "Only the latest frame of a view is sent again.",
-		Edits: []Edit{{viewsGo, `		e.sent = append(e.sent, v.frame)`, `		e.sent = []*Frame{v.frame}`}},
+		Edits:  []Edit{{viewsGo, `		e.sent = append(e.sent, v.frame)`, `		e.sent = []*Frame{v.frame}`}},
+		Unseen: "a later view makes up for what one view loses",
 	},
 }

@@ -372,7 +372,7 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		d, nv.Highest = nv.Claims[best].Digest, proven[nv.Claims[best].Prepared]
 	}
 	for range 1 + luck>>1%2 {
-		switch luck = scramble(luck); luck % 6 {
+		switch luck = scramble(luck); luck % 7 {
 		case 0: // one claim too few
 			nv.Claims = nv.Claims[:min(len(nv.Claims), q-1)]
 		case 1: // one of them twice
@@ -380,10 +380,12 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		case 2: // as if nobody had claimed anything
 			nv.Highest, d = nil, other(d)
 		case 3: // a claim of its own, with a proof that is none
-			if at := slices.IndexFunc(nv.Claims, func(c pbft.Claim) bool { return c.Proof.Signer == l.seat }); at >= 0 {
-				p := r.badProof(l, view, luck)
-				v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange, Digest: p.Digest, Prepared: p.View + 1}
-				nv.Claims[at] = pbft.Claim{Prepared: v.Prepared, Digest: v.Digest, Proof: r.sign(r.domain, l.seat, []pbft.Vote{v}).Proof()}
+			p := r.badProof(l, view, luck)
+			r.claim(l, nv, view, p.View+1, p.Digest)
+			nv.Highest, d = p, p.Digest
+		case 6: // a high claim of its own, with the good proof of a lower one
+			if p := r.prepared(luck>>8%view, value("AB"[luck>>16%2])); p != nil {
+				r.claim(l, nv, view, view, p.Digest)
 				nv.Highest, d = p, p.Digest
 			}
 		case 4: // another value than was prepared
@@ -395,6 +397,14 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		}
 	}
 	r.say(l, pbft.Vote{View: view, Phase: pbft.PrePrepare, Digest: d, Proof: nv.Encode()})
+}
+
+// claim puts what a liar wants to claim into its own place among the claims.
+func (r *run) claim(l *liar, nv *pbft.NewView, view, prepared uint64, d pbft.Digest) {
+	if at := slices.IndexFunc(nv.Claims, func(c pbft.Claim) bool { return c.Proof.Signer == l.seat }); at >= 0 {
+		v := pbft.Vote{Key: r.key, View: view, Phase: pbft.ViewChange, Digest: d, Prepared: prepared}
+		nv.Claims[at] = pbft.Claim{Prepared: prepared, Digest: d, Proof: r.sign(r.domain, l.seat, []pbft.Vote{v}).Proof()}
+	}
 }
 
 // other is the other one of the two right values.

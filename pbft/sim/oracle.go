@@ -27,7 +27,8 @@ func (r *run) violate(oracle, format string, args ...any) {
 }
 
 // checkVotes holds what an engine wants to sign against its duties.
-func (r *run) checkVotes(p *participant, votes []pbft.Vote) {
+func (r *run) checkVotes(p *participant, rd *pbft.Ready) {
+	votes := rd.Votes
 	switch {
 	case p.writing != nil:
 		r.violate("order", "%s hands out votes while others are being stored", p.name)
@@ -40,6 +41,9 @@ func (r *run) checkVotes(p *participant, votes []pbft.Vote) {
 		return
 	}
 	for _, v := range votes {
+		if v.Phase == pbft.Commit && (rd.Prepared == nil || rd.Prepared.View < v.View) {
+			r.violate("order", "%s hands out %s without the certificate to store with it", p.name, describe(v))
+		}
 		if v.Phase == pbft.ViewChange && p.seat >= 0 {
 			r.checkClaim(p, v)
 		}

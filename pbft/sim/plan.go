@@ -248,6 +248,9 @@ func (p *Plan) drawNet(r *source) {
 	}
 	if r.chance(250) {
 		p.Net.Fsync = 1 + r.below(12)
+		if r.chance(250) {
+			p.Net.Fsync += r.below(60) // so that votes are sent again while others are being stored
+		}
 	}
 	if r.chance(150) {
 		p.Net.LostTicks = 1 + r.below(500)

@@ -162,7 +162,7 @@ func (r *run) settleReplica(p *participant) {
 // vote signs, stores and sends votes, in this order. It is false when the
 // replica crashed on the way.
 func (r *run) vote(p *participant, rd *pbft.Ready) bool {
-	r.checkVotes(p, rd.Votes)
+	r.checkVotes(p, rd)
 	c := r.crashOf(p)
 	p.frames++
 	if c != nil && c.Stage == 0 {

@@ -92,7 +92,7 @@ func (o *options) prepare() (*runner, []Mutant, error) {
 		return nil, nil, fmt.Errorf("no mutant matches %q", o.pattern)
 	}
 	if o.quick {
-		o.budget = Budget{BaseSeeds: 1, Schedules: 5_000, Time: 8 * time.Second}
+		o.budget = Budget{BaseSeeds: 1, Schedules: 1_500, Time: 20 * time.Second}
 	}
 	r := &runner{root: root, budget: o.budget, use: available(root), parallel: max(o.parallel, 1), progress: show}
 	if o.use != "" {

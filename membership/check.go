@@ -118,14 +118,15 @@ func (p Parameters) shape() string {
 	return ""
 }
 
-// keySet remembers keys by thumbprint and refuses a second use.
+// keySet remembers keys and refuses a second use, also of a key that the same
+// private scalar serves: such a pair would unseat a whole committee.
 type keySet map[string]bool
 
 func (s keySet) add(k sign.PublicKey) bool {
-	if s[k.KID()] {
+	if s[k.Class()] {
 		return false
 	}
-	s[k.KID()] = true
+	s[k.Class()] = true
 	return true
 }
 

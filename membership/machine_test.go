@@ -353,6 +353,10 @@ func TestNoKeyIsTakenTwice(t *testing.T) {
 		"the invitation's key": {fresh, keyOf(t, "invitation x").Public()},
 		"one key twice":        {fresh, fresh},
 		"its own identity":     {x, fresh},
+		// −A is at hand for whoever holds the scalar of A: as a second voter it
+		// would make the whole committee unusable.
+		"another's key with the other sign": {negated(t, keyOf(t, "node0 pbft").Public()), fresh},
+		"its own key with the other sign":   {fresh, negated(t, fresh)},
 	} {
 		b, err := i.Join(x, pair[0], pair[1], nil)
 		if err != nil {
@@ -362,6 +366,20 @@ func TestNoKeyIsTakenTwice(t *testing.T) {
 	}
 	small := "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	c.Refused(CodeBadKey, "op0", KindInvite, Invite{Key: small, Role: RoleVoter, ExpiresInMS: 1000})
+}
+
+// negated is the key of the negated private scalar.
+func negated(t *testing.T, k sign.PublicKey) sign.PublicKey {
+	raw, err := sign.RawX(k.X())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[31] ^= 0x80
+	out, err := sign.NewPublicKey(raw[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func TestOnlyOperatorsChangeTheCluster(t *testing.T) {

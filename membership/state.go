@@ -163,10 +163,12 @@ func (s state) saveEpoch(e *epochRecord) error {
 }
 
 func (s state) keyTaken(k sign.PublicKey) (bool, error) {
-	return machine.Has(s.tx, prefixKey+k.X())
+	return machine.Has(s.tx, prefixKey+k.Class())
 }
 
-func (s state) takeKey(k sign.PublicKey) error { return s.tx.Put([]byte(prefixKey+k.X()), []byte{}) }
+func (s state) takeKey(k sign.PublicKey) error {
+	return s.tx.Put([]byte(prefixKey+k.Class()), []byte{})
+}
 
 func expiryKey(at machine.Stamp, kind, id string) []byte {
 	return fmt.Appendf(nil, "%s%020d/%s%s", prefixExpiry, at, kind, id)

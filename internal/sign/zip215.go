@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha512"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 
@@ -60,6 +61,14 @@ func (k NodeKey) Class() [ed25519.PublicKeySize]byte {
 		copy(out[:], point.Bytes())
 	}
 	return out
+}
+
+// Class names a key up to a small-order component and the sign: whoever holds
+// the private scalar of one key of a class can use all of them. 64 hex digits.
+func (k PublicKey) Class() string {
+	class := NodeKey{raw: k.raw}.Class()
+	class[31] &= 0x7f // −A has the other sign of x, and the scalar −a
+	return hex.EncodeToString(class[:])
 }
 
 // Verify reports whether sig is the key's signature of message.

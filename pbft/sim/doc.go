@@ -37,10 +37,11 @@
 //   - forgery: a committee accepts as an honest member's what that member never
 //     said, a certificate or a claim without its quorum, or a new view that
 //     its own claims do not justify
-//   - guilt: a proof of guilt names an honest member, or does not verify
+//   - guilt: a proof of guilt names an honest member, or does not verify, or
+//     comes twice; or two votes for one slot give none
 //   - liveness: an honest replica is undecided long after the network settled
 //   - pace: an honest replica is in a view before the timers of all earlier views
-//     can have run out
+//     can have run out, or leaves a view that no quorum has reached
 //   - memory: an engine holds more votes than its bound
 //   - traffic: a decided replica answers more often than it may
 //   - quiet, order, resend, answer, advance, restart, refused: an engine votes

@@ -150,6 +150,23 @@ func (r *run) react(l *liar, p *participant, m *message, i int) {
 	}
 }
 
+// haunt tells a replica that has just started again what the liars have told
+// anybody: if it has forgotten what it said, it will now say something else.
+func (r *run) haunt(p *participant) {
+	for _, l := range r.liars {
+		if !l.is(Equivocating) && !l.is(DoubleVoter) && !l.is(Replayer) && !l.is(Twins) || p.liar || !p.up {
+			continue
+		}
+		for _, m := range r.pool.messages {
+			if m.frameSigner() == l.seat && r.fault(700, lieOf, m.id, uint64(p.idx), uint64(r.now), 28) {
+				again := *m
+				again.again = uint64(r.now)
+				r.push(1+int(mix(l.luck, m.id, uint64(r.now))%6), event{what: arrives, at: int32(p.idx), message: &again})
+			}
+		}
+	}
+}
+
 // reveal lets everything that a liar withheld travel, some of it to nobody.
 func (r *run) reveal(l *liar) {
 	for _, p := range r.seats[l.seat] {

@@ -270,6 +270,9 @@ func (r *run) viewChangeEarly(l *liar) {
 
 // spam votes in views near and far, as much as it can.
 func (r *run) spam(l *liar) {
+	if r.draw(l, 26)%4 == 0 {
+		r.flood(l)
+	}
 	for i := range uint64(3) {
 		luck := r.draw(l, uint64(r.now), 17, i)
 		v := pbft.Vote{Phase: pbft.Phase(1 + luck%4), View: luck >> 8 % 40, Digest: value("ABX"[luck>>16%3])}
@@ -283,6 +286,26 @@ func (r *run) spam(l *liar) {
 			v.Phase = pbft.Commit
 		}
 		r.sayTo(l, v, luck>>32)
+	}
+}
+
+// flood fills a frame with as many votes of different views as it holds.
+func (r *run) flood(l *liar) {
+	if l.lies >= maxLies {
+		return
+	}
+	l.lies += 8
+	luck := r.draw(l, uint64(r.now), 27)
+	phase := []pbft.Phase{pbft.Prepare, pbft.Commit, pbft.ViewChange}[luck%3]
+	votes := make([]pbft.Vote, pbft.MaxVotes)
+	for i := range votes {
+		votes[i] = pbft.Vote{Key: r.key, Phase: phase, View: luck>>8%64 + uint64(i), Digest: valueB}
+		if phase == pbft.ViewChange {
+			votes[i].View, votes[i].Digest = votes[i].View+1, pbft.Digest{}
+		}
+	}
+	if m := r.admit(r.sign(r.domain, l.seat, votes).Encode(), -1-l.seat, luck); m != nil {
+		r.tell(m, ^uint64(0))
 	}
 }
 
@@ -376,7 +399,9 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		case 0: // one claim too few
 			nv.Claims = nv.Claims[:min(len(nv.Claims), q-1)]
 		case 1: // one of them twice
-			nv.Claims[len(nv.Claims)-1] = nv.Claims[0]
+			if at := int(luck >> 8 % uint64(len(nv.Claims))); at > 0 {
+				nv.Claims[at] = nv.Claims[at-1]
+			}
 		case 2: // as if nobody had claimed anything
 			nv.Highest, d = nil, other(d)
 		case 3: // a claim of its own, with a proof that is none

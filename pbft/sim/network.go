@@ -239,6 +239,7 @@ func (r *run) happen(e event) {
 		if !p.up {
 			r.logf("%s starts again", p.name)
 			r.start(p)
+			r.haunt(p)
 		}
 	}
 }
@@ -333,13 +334,21 @@ func (r *run) deliver(p *participant, m *message) {
 		}
 	}
 	var err error
+	guilty := r.contradicts(p, m)
 	if m.cert != nil {
 		err = p.engine.StepCertificate(m.checked)
 	} else {
 		if r.plan.Filter && !p.engine.Wants(m.frame) {
+			if guilty {
+				r.violate("guilt", "%s does not want %v, although it contradicts what it has", p.name, m)
+			}
 			return
 		}
-		err = p.engine.Step(m.verified)
+		if err = p.engine.Step(m.verified); len(m.frame.Votes()) > 1 {
+			delete(p.latest, m.frame.Signer()) // several may push each other out
+		} else if err == nil {
+			p.latest[m.frame.Signer()] = m.frame.Votes()[0]
+		}
 	}
 	r.result.Messages++
 	if r.trace != nil {
@@ -349,9 +358,23 @@ func (r *run) deliver(p *participant, m *message) {
 	if !p.up {
 		return
 	}
+	if guilty && !p.blamed[m.frame.Signer()] {
+		r.violate("guilt", "%s takes no notice of %v, although it contradicts what it has", p.name, m)
+	}
 	if held, most := p.engine.Held(), 16*r.n+48; held > most {
 		r.violate("memory", "%s holds %d votes, at most %d are allowed", p.name, held, most)
 	}
+}
+
+// contradicts reports whether a frame of one vote contradicts the last vote that
+// an undecided engine took from the same member.
+func (r *run) contradicts(p *participant, m *message) bool {
+	if m.cert != nil || p.decided != nil || len(m.frame.Votes()) != 1 || m.frame.Domain() != r.domain || m.verified.Refused(0) != nil {
+		return false
+	}
+	seat, v := m.frame.Signer(), m.frame.Votes()[0]
+	had, ok := p.latest[seat]
+	return ok && seat != p.seat && v.Key == r.key && had.Key == r.key && v.View == had.View && v.Phase == had.Phase && !same(v, had) && !p.blamed[seat]
 }
 
 func (r *run) logArrival(p *participant, m *message, err error) {

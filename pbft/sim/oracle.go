@@ -46,6 +46,9 @@ func (r *run) checkVotes(p *participant, rd *pbft.Ready) {
 		}
 		if v.Phase == pbft.ViewChange && p.seat >= 0 {
 			r.checkClaim(p, v)
+			if !p.liar && v.View >= 2 {
+				r.checkCompany(p, v)
+			}
 		}
 		if v.Phase != pbft.ViewChange && (!right(v.Digest) || r.plan.Known && v.Digest != valueA) {
 			r.violate("validity", "%s casts %s, which is not right", p.name, describe(v))
@@ -64,6 +67,27 @@ func (r *run) checkClaim(p *participant, v pbft.Vote) {
 		if o.Phase == pbft.Commit && (v.Prepared < o.View+1 || v.Prepared == o.View+1 && v.Digest != o.Digest) {
 			r.violate("lock", "honest %s casts %s after %s", p.name, describe(v), describe(o))
 		}
+	}
+}
+
+// checkCompany demands that a replica leaves a view only once a quorum has been
+// there: alone it must not run ahead.
+func (r *run) checkCompany(p *participant, v pbft.Vote) {
+	there := len(r.liars)
+	for seat, votes := range r.said {
+		reached := uint64(0)
+		for i := range votes {
+			reached = max(reached, votes[i].View)
+		}
+		if seat != p.seat && reached >= v.View {
+			return // it follows
+		}
+		if reached >= v.View-1 {
+			there++
+		}
+	}
+	if there < r.committee.Q() {
+		r.violate("pace", "honest %s casts %s, and only %d members can have been in the view before", p.name, describe(v), there)
 	}
 }
 
@@ -172,6 +196,10 @@ func ones(x uint64) (count int) {
 // blame checks a proof of guilt.
 func (r *run) blame(p *participant, g *pbft.Guilt) {
 	r.logf("%s holds proof against %d: %s and %s", p.name, g.Signer(), describe(g.A), describe(g.B))
+	if p.blamed[g.Signer()] {
+		r.violate("guilt", "%s proves %d guilty a second time", p.name, g.Signer())
+	}
+	p.blamed[g.Signer()] = true
 	if err := g.Verify(r.committee); err != nil {
 		r.violate("guilt", "%s holds a proof that does not verify: %v", p.name, err)
 	} else if g.Domain != r.domain || g.A.Key != r.key {

@@ -284,6 +284,9 @@ func (p *Plan) drawCrashes(r *source) {
 	for range 1 + r.below(3) {
 		p.Crashes = append(p.Crashes, Crash{Seat: r.below(p.Nodes), Frame: r.below(7), Stage: r.below(3), Down: r.below(24)})
 	}
+	if last := &p.Crashes[len(p.Crashes)-1]; r.chance(300) { // once more, soon after, with what it did in between
+		p.Crashes = append(p.Crashes, Crash{Seat: last.Seat, Frame: last.Frame + 1, Stage: 1 + r.below(2), Down: r.below(3)})
+	}
 }
 
 // twinViews is how many views an enumerated Twins scenario partitions.

@@ -23,6 +23,8 @@ type participant struct {
 	answers   int // certificates sent, in all runs
 	answer    *message
 	decided   *pbft.Certificate
+	latest    map[int]pbft.Vote // by seat: the last vote that its engine took, in this run
+	blamed    map[int]bool      // seats of which this run holds proof of guilt
 }
 
 // disk is what survives a crash.
@@ -85,6 +87,7 @@ func (r *run) start(p *participant) {
 		return
 	}
 	p.up, p.sent = true, nil
+	p.latest, p.blamed = map[int]pbft.Vote{}, map[int]bool{}
 	for _, b := range p.disk.frames {
 		if m := r.admit(b, p.idx, r.identity(p)); m != nil {
 			p.sent = append(p.sent, m)

@@ -40,15 +40,18 @@ func TestTheLatestLockIsClaimed(t *testing.T) {
 	}
 	l.expectSaid("prepare(0, A)", "commit(0, A)", "prepare(1, A)", "commit(1, A)", "view-change(2, A prepared in view 1)")
 	stored := l.members[3].disk
-	stored.Prepared[0], stored.Prepared[1] = stored.Prepared[1], stored.Prepared[0]
-	cfg := l.config
-	cfg.Self, cfg.Restored = 3, stored
-	e, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.locked.View != 1 {
-		t.Errorf("after a restart the lock is of view %d", e.locked.View)
+	older, later := stored.Prepared[0], stored.Prepared[1]
+	for _, order := range [][]*Prepared{{older, later}, {later, older}} {
+		stored.Prepared = order
+		cfg := l.config
+		cfg.Self, cfg.Restored = 3, stored
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.locked.View != 1 {
+			t.Errorf("locks of views %d and %d are stored, after a restart it is that of view %d", order[0].View, order[1].View, e.locked.View)
+		}
 	}
 }
 

@@ -150,6 +150,47 @@ func TestAnOwnVoteCountsOnlyOnceItIsStored(t *testing.T) {
 	}
 }
 
+func TestVotesThatComeUpBehindAWriteAreHandedOutWithTheirProofAfterIt(t *testing.T) {
+	net := newNetwork(4, Config{Expected: valueOf("A")}, nil)
+	cfg := net.config
+	cfg.Self = 3
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hear := func(from int, phase Phase, value string) {
+		v, err := net.committee.Sign(e.domain, from, []Vote{{Key: e.key, Phase: phase, Digest: valueOf(value)}}, net.keys[from])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = e.Step(v) // the last is refused
+	}
+	first := e.Ready()
+	hear(0, PrePrepare, "A")
+	hear(1, Prepare, "A")
+	hear(2, Prepare, "A") // a quorum without this replica's own
+	hear(2, Prepare, "B")
+	for range 2 {
+		if r := e.Ready(); len(r.Votes) != 0 || r.Prepared != nil {
+			t.Fatalf("while the first votes are being stored: %+v", r)
+		}
+	}
+	v, err := net.committee.Sign(e.domain, 3, first.Votes, net.keys[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Advance(v); err != nil {
+		t.Fatal(err)
+	}
+	r := e.Ready()
+	if len(r.Votes) != 1 || r.Votes[0].Phase != Commit || r.Votes[0].Digest != valueOf("A") {
+		t.Errorf("once the first votes are stored: %+v", r)
+	}
+	if r.Prepared == nil || r.Prepared.verify(e.committee, e.domain, e.key) != nil {
+		t.Errorf("the commit's proof is %+v", r.Prepared)
+	}
+}
+
 func TestARefusedVoteLeavesNoTrace(t *testing.T) {
 	l := newLone(t, 7, 6, Config{Validate: anything, Timeout: 1000})
 	bad := viewChange(9, l.preparedIn(3, "A"))
@@ -261,6 +302,35 @@ func TestAReplicaTakenThroughManyViewsHoldsTheLastOnly(t *testing.T) {
 	}
 	if own := len(l.engine().own); own > 4*(window+1) {
 		t.Errorf("%d own votes held", own)
+	}
+}
+
+func TestAStaleVotePushesOutNoVoteOfALaterView(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 1000})
+	commit := func(from int, view uint64) string {
+		return codeOf(l.hear(from, Vote{View: view, Phase: Commit, Digest: valueOf("A")}))
+	}
+	for _, c := range []struct {
+		view uint64
+		want string
+	}{
+		{8, ""}, {6, ""}, {5, ""}, {7, ""}, // the window is full
+		{1, CodeOld}, {4, CodeOld},
+		{9, ""}, // in the place of the lowest view, not of the first to arrive
+		{5, CodeOld},
+		{6, CodeDuplicate}, {7, CodeDuplicate}, {8, CodeDuplicate}, {9, CodeDuplicate},
+	} {
+		if got := commit(2, c.view); got != c.want {
+			t.Errorf("the commit of view %d: %q, expected %q", c.view, got, c.want)
+		}
+	}
+	for from := range 2 {
+		if got := commit(from, 8); got != "" {
+			t.Errorf("member %d's commit of view 8: %q", from, got)
+		}
+	}
+	if d := l.engine().Decision(); d == nil || d.View != 8 || fmt.Sprint(d.Signers()) != "[0 1 2]" {
+		t.Errorf("with the commit of view 8 counted a quorum decides; decision %v", d)
 	}
 }
 

@@ -150,6 +150,27 @@ func (c *cluster) open(id string, nodes ...int) {
 	}
 }
 
+// hearOthersAccept gives node i the acceptances of all others in view 0, upon
+// which it commits.
+func (c *cluster) hearOthersAccept(i int, id string) {
+	c.t.Helper()
+	prepared, err := pbft.NewCommittee(c.committee)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	in := testInstance(id)
+	for from := range prepared.N() {
+		if from == i {
+			continue
+		}
+		v := pbft.Vote{Key: in.Key(), Phase: pbft.Prepare, Digest: testDigest(id)}
+		if prepared.Primary(in.Key(), 0) == from {
+			v.Phase = pbft.PrePrepare
+		}
+		c.drivers[i].Deliver(nodeName(from), pbft.Sign(in.Domain(), from, []pbft.Vote{v}, testKey(from)).Encode())
+	}
+}
+
 func (c *cluster) decision(node int, id string) *pbft.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -165,9 +165,8 @@ func votesOf(t *testing.T, r *recorder, phase pbft.Phase) (n int) {
 	return n
 }
 
-// oneVotePerSlot reads a journal and demands that it holds no two different
-// votes for one slot.
-func oneVotePerSlot(t *testing.T, path string, node int) {
+// journalItems are what a node's journal holds, in order.
+func journalItems(t *testing.T, path string, node int) []item {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -181,8 +180,15 @@ func oneVotePerSlot(t *testing.T, path string, node int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return items
+}
+
+// oneVotePerSlot reads a journal and demands that it holds no two different
+// votes for one slot.
+func oneVotePerSlot(t *testing.T, path string, node int) {
+	t.Helper()
 	said, votes := map[string]pbft.Vote{}, 0
-	for _, it := range items {
+	for _, it := range journalItems(t, path, node) {
 		if it.kind != itemFrame {
 			continue
 		}
@@ -254,19 +260,9 @@ func TestAFailedWriteStopsEveryInstanceOfTheEpoch(t *testing.T) {
 	if err := d.flusher.journal.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	quorumHears := func(id string) { // what makes node 0 commit
-		in := testInstance(id)
-		for from := 1; from < 4; from++ {
-			v := pbft.Vote{Key: in.Key(), Phase: pbft.Prepare, Digest: testDigest(id)}
-			if prepared, _ := pbft.NewCommittee(c.committee); prepared.Primary(in.Key(), 0) == from {
-				v.Phase = pbft.PrePrepare
-			}
-			d.Deliver(nodeName(from), pbft.Sign(in.Domain(), from, []pbft.Vote{v}, testKey(from)).Encode())
-		}
-	}
-	quorumHears("a")
+	c.hearOthersAccept(0, "a")
 	<-failures
-	quorumHears("b")
+	c.hearOthersAccept(0, "b")
 	for range 20 { // timers end, and frames are repeated
 		ticks <- time.Time{}
 	}

@@ -21,6 +21,7 @@ type options struct {
 	write    string
 	use      string
 	parallel int
+	part     string
 }
 
 func main() {
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&o.write, "write", "", "write the table to this file, relative to the module")
 	flag.StringVar(&o.use, "detectors", "", "use only these, separated by commas: sim, rules, model, driver")
 	flag.IntVar(&o.parallel, "parallel", 2, "mutants tried at a time")
+	flag.StringVar(&o.part, "part", "1/1", "of the mutants, counted by turns, the k-th of n parts: k/n")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -84,10 +86,14 @@ func (o *options) prepare() (*runner, []Mutant, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.write != "" && (o.pattern != "" || o.use != "" || o.quick) {
-		return nil, nil, fmt.Errorf("-write is for the whole table: not with -run, -detectors or -quick")
+	if o.write != "" && (o.pattern != "" || o.use != "" || o.quick || o.part != "1/1") {
+		return nil, nil, fmt.Errorf("-write is for the whole table: not with -run, -part, -detectors or -quick")
 	}
-	mutants := slices.DeleteFunc(Mutants(), func(m Mutant) bool { return !pattern.MatchString(m.Name) })
+	mutants, err := partOf(Mutants(), o.part)
+	if err != nil {
+		return nil, nil, err
+	}
+	mutants = slices.DeleteFunc(mutants, func(m Mutant) bool { return !pattern.MatchString(m.Name) })
 	if len(mutants) == 0 {
 		return nil, nil, fmt.Errorf("no mutant matches %q", o.pattern)
 	}
@@ -100,6 +106,18 @@ func (o *options) prepare() (*runner, []Mutant, error) {
 		r.use = slices.DeleteFunc(r.use, func(d detector) bool { return !slices.Contains(names, d.name) })
 	}
 	return r, mutants, nil
+}
+
+// partOf is every n-th mutant from the k-th on.
+func partOf(all []Mutant, part string) (out []Mutant, err error) {
+	var k, n int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
+		return nil, fmt.Errorf("-part is k/n with k from 1 to n, got %q", part)
+	}
+	for i := k - 1; i < len(all); i += n {
+		out = append(out, all[i])
+	}
+	return out, nil
 }
 
 // show tells on standard error what became of a mutant.

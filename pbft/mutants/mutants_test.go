@@ -149,3 +149,26 @@ func TestTheTableShowsWhatBecameOfAMutant(t *testing.T) {
 		}
 	}
 }
+
+func TestPartsHoldEveryMutantOnce(t *testing.T) {
+	seen := map[string]int{}
+	for _, part := range []string{"1/4", "2/4", "3/4", "4/4"} {
+		some, err := partOf(Mutants(), part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range some {
+			seen[m.Name]++
+		}
+	}
+	for _, m := range Mutants() {
+		if seen[m.Name] != 1 {
+			t.Errorf("%s is in %d parts", m.Name, seen[m.Name])
+		}
+	}
+	for _, bad := range []string{"", "0/4", "5/4", "a/b"} {
+		if _, err := partOf(Mutants(), bad); err == nil {
+			t.Errorf("part %q is taken", bad)
+		}
+	}
+}

@@ -395,7 +395,7 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		d, nv.Highest = nv.Claims[best].Digest, proven[nv.Claims[best].Prepared]
 	}
 	for range 1 + luck>>1%2 {
-		switch luck = scramble(luck); luck % 7 {
+		switch luck = scramble(luck); luck % 8 {
 		case 0: // one claim too few
 			nv.Claims = nv.Claims[:min(len(nv.Claims), q-1)]
 		case 1: // one of them twice
@@ -409,8 +409,13 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 			r.claim(l, nv, view, p.View+1, p.Digest)
 			nv.Highest, d = p, p.Digest
 		case 6: // a high claim of its own, with the good proof of a lower one
-			if p := r.prepared(luck>>8%view, value("AB"[luck>>16%2])); p != nil {
+			if p := r.anyPrepared(view - 1); p != nil {
 				r.claim(l, nv, view, view, p.Digest)
+				nv.Highest, d = p, p.Digest
+			}
+		case 7: // a claim of its own, with the good proof of the other value
+			if p := r.anyPrepared(view); p != nil {
+				r.claim(l, nv, view, p.View+1, other(p.Digest))
 				nv.Highest, d = p, p.Digest
 			}
 		case 4: // another value than was prepared
@@ -422,6 +427,18 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 		}
 	}
 	r.say(l, pbft.Vote{View: view, Phase: pbft.PrePrepare, Digest: d, Proof: nv.Encode()})
+}
+
+// anyPrepared is the last certificate below a view that can be assembled, or nil.
+func (r *run) anyPrepared(below uint64) *pbft.Prepared {
+	for view := below; view > 0; view-- {
+		for _, d := range []pbft.Digest{valueA, valueB} {
+			if p := r.prepared(view-1, d); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
 }
 
 // claim puts what a liar wants to claim into its own place among the claims.

@@ -175,7 +175,10 @@ func (a *app) campaign(ctx context.Context, f *simFlags) error {
 		return machine.Refuse("violation", fmt.Sprintf("play it again: deliberd sim --nodes %d --seed %d --replay, with the same --adversary and --excess", first.Nodes, first.Seed),
 			"Seed %d with %d nodes violates %s: %s.", first.Seed, first.Nodes, first.Violation.Oracle, first.Violation.Detail)
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return machine.Refuse("interrupted", fmt.Sprintf("go on with --seed %d", report.NextSeed), "The campaign was interrupted after %d schedules.", report.Schedules)
+	}
+	return nil
 }
 
 func printCampaign(w io.Writer, r *simReport) {

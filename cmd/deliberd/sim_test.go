@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +19,16 @@ func TestSimPlaysSchedulesAndReportsThem(t *testing.T) {
 	}
 	if out := s.ok("sim", "--seeds", "40", "--nodes", "4", "--adversary", "none"); !strings.Contains(out, "violations") || strings.Contains(out, "ADVERSARY") {
 		t.Error(out)
+	}
+}
+
+func TestAnInterruptedCampaignReportsAndSaysWhereToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	code := run(ctx, []string{"sim", "--nodes", "4"}, strings.NewReader(""), &out, &errs)
+	if code != exitRefused || !strings.Contains(out.String(), "schedules") || !strings.Contains(errs.String(), "(interrupted)\ntry: go on with --seed 1") {
+		t.Errorf("exit %d\n%s%s", code, &out, &errs)
 	}
 }
 

@@ -36,26 +36,7 @@ func BenchmarkVerdict(b *testing.B) {
 	round, winner, _ := r.clear(nil)
 	r.confirm("ann", round, winner, true)
 	r.confirm("cid", round, winner, true)
-	action, err := r.Key("dan").Sign(machinetest.Genesis, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "deliberatic.confirm", "dan", obj{"round": round, "winner": winner, "accept": true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	text, err := action.Encode()
-	if err != nil {
-		b.Fatal(err)
-	}
-	verified, err := sign.Verify(text, r.Key("dan").Public())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		b.StopTimer()
-		tx := maps.Clone(r.Tx)
-		b.StartTimer()
-		if _, _, err := r.Machine.Apply(tx, r.Ctx(), verified); err != nil {
-			b.Fatal(err)
-		}
-	}
+	r.applyAgain(b, "dan", "confirm", obj{"round": round, "winner": winner, "accept": true})
 }
 
 // BenchmarkCertify is the apply that ends a contested round of four by a
@@ -66,7 +47,12 @@ func BenchmarkCertify(b *testing.B) {
 	r.done(round, agents...)
 	f := r.frozen(round)
 	cert := r.certificate(f, r.complete(f.Seq), 0, 1, 2)
-	action, err := r.Key("n1").Sign(machinetest.Genesis, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "deliberatic.certify", "n1", obj{"round": round, "certificate": cert})
+	r.applyAgain(b, "n1", "certify", obj{"round": round, "certificate": cert})
+}
+
+// applyAgain measures the apply of one signed action, each time to the same state.
+func (r *rig) applyAgain(b *testing.B, actor, kind string, body obj) {
+	action, err := r.Key(actor).Sign(machinetest.Genesis, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "deliberatic."+kind, actor, body)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -74,7 +60,7 @@ func BenchmarkCertify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	verified, err := sign.Verify(text, r.Key("n1").Public())
+	verified, err := sign.Verify(text, r.Key(actor).Public())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -219,17 +220,9 @@ func (c *campaign) report() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.total
-	out.Views, out.Nodes, out.Adversary = clone(out.Views), clone(out.Nodes), clone(out.Adversary)
-	out.Violations = append([]Finding{}, out.Violations...)
+	out.Views, out.Nodes, out.Adversary = maps.Clone(out.Views), maps.Clone(out.Nodes), maps.Clone(out.Adversary)
+	out.Violations = slices.Clone(out.Violations)
 	out.Seconds = time.Since(c.start).Seconds()
 	out.PerMinute = float64(out.Schedules) / out.Seconds * 60
-	return out
-}
-
-func clone[K comparable](m map[K]int64) map[K]int64 {
-	out := make(map[K]int64, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
 	return out
 }

@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +24,7 @@ import (
 	"github.com/deliberd/deliberd/api/door"
 	"github.com/deliberd/deliberd/client"
 	"github.com/deliberd/deliberd/fsm"
+	"github.com/deliberd/deliberd/internal/freeport"
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
@@ -73,7 +72,7 @@ type solo struct {
 func founded(t testing.TB) *solo {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	listen := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freePort(t))
+	listen := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freeport.Find(t))
 	s := &solo{TB: t, ctx: ctx, cfg: Config{Dir: t.TempDir(), Listen: []string{listen}, HTTP: "127.0.0.1:0", Timing: quickTiming, Logger: quiet()}}
 	t.Cleanup(func() {
 		s.stop()
@@ -315,23 +314,6 @@ func write(t testing.TB, s *solo, name string, text []byte) {
 func unsigned(g membership.Genesis) membership.Genesis {
 	g.Signatures = nil
 	return g
-}
-
-// freePort finds a loopback port that nobody listens on now, and that no
-// outgoing connection is given.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 1000 {
-		port := 10000 + mathrand.IntN(20000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 func TestAFolderIsFoundedOnceAndForTheNodeThatTheGenesisNames(t *testing.T) {

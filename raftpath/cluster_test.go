@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/deliberd/deliberd/internal/freeport"
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/p2p"
 	"github.com/deliberd/deliberd/store"
@@ -105,7 +104,7 @@ func (c *cluster) add() *node {
 		c.t.Fatal(err)
 	}
 	i := len(c.nodes)
-	x := &node{c: c, i: i, key: key, dir: filepath.Join(c.dir, fmt.Sprint(i)), listen: fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freePort(c.t))}
+	x := &node{c: c, i: i, key: key, dir: filepath.Join(c.dir, fmt.Sprint(i)), listen: fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freeport.Find(c.t))}
 	level := slog.LevelError + 4
 	if os.Getenv("RAFTPATH_LOG") != "" {
 		level = slog.LevelDebug
@@ -125,23 +124,6 @@ func (c *cluster) add() *node {
 		}
 	}
 	return x
-}
-
-// freePort finds a port that nobody listens on now, below those that systems
-// give to outgoing connections: a killed node finds it free again.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 func (c *cluster) admit(id string) bool {

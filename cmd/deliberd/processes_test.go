@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/deliberd/deliberd/internal/freeport"
 )
 
 // Tests in this file run the program as its users do: separate processes on
@@ -94,24 +94,9 @@ func get[T any](l *lab, args ...string) T {
 	return v
 }
 
-// freePort finds a port nobody listens on, below those from which systems
-// serve outgoing connections: it stays free while its node is down.
-func freePort(t *testing.T) int {
-	for range 1000 {
-		port := 20000 + rand.IntN(12000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = l.Close() // the node takes it next
-			return port
-		}
-	}
-	t.Fatal("no free port")
-	return 0
-}
-
 // place chooses a folder and addresses for a node.
 func (l *lab) place(name string) *proc {
-	return &proc{dir: filepath.Join(l.dir, name), url: fmt.Sprintf("http://127.0.0.1:%d", freePort(l.T)), listen: fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freePort(l.T))}
+	return &proc{dir: filepath.Join(l.dir, name), url: fmt.Sprintf("http://127.0.0.1:%d", freeport.Find(l.T)), listen: fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", freeport.Find(l.T))}
 }
 
 func (p *proc) flags() []string {

@@ -16,7 +16,7 @@ var tiers = map[string]int{
 
 	"fsm": 3, "fsm/standard": 3,
 
-	"store": 4, "p2p": 4, "raftpath": 4, "raftpath/guard": 4, "bftpath": 4, "pbft/sim/campaign": 4, "pbft/mutants": 4,
+	"internal/freeport": 4, "store": 4, "p2p": 4, "raftpath": 4, "raftpath/guard": 4, "bftpath": 4, "pbft/sim/campaign": 4, "pbft/mutants": 4,
 
 	"api": 5, "api/rpc": 5, "api/events": 5, "internal/token": 5, "node": 5, "client": 5,
 

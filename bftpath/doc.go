@@ -35,5 +35,5 @@
 // multiples of 64 bytes; a torn last record is dropped, since it was never
 // acknowledged, and any other damage is refused ([ErrJournalCorrupt]). When
 // finished instances fill it, what still matters is written to a new file that
-// replaces it.
+// replaces it. Proofs of guilt stand in it too, one for each voter of an epoch.
 package bftpath

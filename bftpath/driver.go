@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type Config struct {
 	// must not change the message.
 	Send func(peer string, message []byte)
 	// OnCertificate hears each decision, again after a restart. OnGuilt hears
-	// each proof of guilt. OnFailure hears once why this driver stopped
+	// the first proof against a voter of an epoch. OnFailure hears once why this driver stopped
 	// signing. All are called from the driver's goroutine, must return soon,
 	// and may call its methods except Close.
 	OnCertificate func(pbft.Instance, *pbft.Certificate)
@@ -76,6 +77,7 @@ type Driver struct {
 	committees map[uint64]*epochCommittee
 	started    map[pbft.Digest]pbft.Digest // instance key, digest
 	forgotten  graveyard
+	guilty     dock
 	closed     bool
 	failed     error
 	stats      Stats
@@ -298,6 +300,14 @@ func (d *Driver) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failed
+}
+
+// Guilt are the proofs held against voters: of each epoch the first for each,
+// in the order in which they came, those of earlier runs among them.
+func (d *Driver) Guilt() []pbft.Guilt {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.guilty.proofs)
 }
 
 // Stats is a snapshot of the driver's counters.

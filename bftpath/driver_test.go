@@ -315,6 +315,28 @@ func TestAProofOfGuiltIsHandedOutOnceAndTheRoundGoesOn(t *testing.T) {
 	}
 }
 
+func TestADecisionStandsWhenTheNodeComesToHoldAnotherValueRight(t *testing.T) {
+	c := newCluster(t, 1)
+	c.start(0, true)
+	c.open("round", 0)
+	c.awaitDecision("round", 0)
+	c.stop(0)
+	c.heard[0] = map[string]*pbft.Certificate{}
+	d := c.start(0, false)
+	if err := d.StartInstance(testInstance("round"), c.committee, testDigest("another")); err != nil {
+		t.Fatal(err)
+	}
+	c.open("next", 0)
+	c.awaitDecision("next", 0)
+	if err := d.Err(); err != nil || c.decision(0, "round") != nil {
+		t.Errorf("the driver stopped with %v, or told of a decision that the node holds wrong", err)
+	}
+	c.stop(0)
+	c.start(0, false)
+	c.open("round", 0)
+	c.awaitDecision("round", 0)
+}
+
 func TestForgottenInstancesNeverStartAgain(t *testing.T) {
 	c := newCluster(t, 1)
 	c.start(0, true)

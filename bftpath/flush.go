@@ -57,13 +57,27 @@ func (l *loop) handle(in *instance, r pbft.Ready) {
 		}
 	}
 	for _, g := range r.Guilt {
-		l.d.log.Warn("a voter is guilty of two votes in one slot", "node", in.committee.prepared.Node(g.Signer()), "instance", in.engine.Instance().ID)
-		if l.d.cfg.OnGuilt != nil {
-			l.d.cfg.OnGuilt(g)
-		}
+		l.convict(in, g)
 	}
 	if r.Decided != nil {
 		l.decided(in, r.Decided)
+	}
+}
+
+// convict keeps the first proof against a voter of an epoch: one says all that
+// there is to say. It goes to the disk at once.
+func (l *loop) convict(in *instance, g pbft.Guilt) {
+	l.d.mu.Lock()
+	fresh := l.d.guilty.add(g)
+	l.d.mu.Unlock()
+	if !fresh {
+		return
+	}
+	l.d.log.Error("a voter has signed two different votes in one slot", "node", in.committee.prepared.Node(g.Signer()),
+		"instance", g.Instance.ID, "view", g.A.View, "phase", g.A.Phase)
+	l.notes, l.urgent = append(l.notes, item{itemGuilt, g.Encode()}), true
+	if l.d.cfg.OnGuilt != nil {
+		l.d.cfg.OnGuilt(g)
 	}
 }
 
@@ -114,7 +128,7 @@ func (l *loop) flush() {
 		l.rewrite()
 		return
 	}
-	if len(l.out) == 0 {
+	if len(l.out) == 0 && !l.urgent {
 		return
 	}
 	batch := &signedBatch{engines: l.waiting}
@@ -133,7 +147,7 @@ func (l *loop) flush() {
 			o.votes = o.votes[n:]
 		}
 	}
-	l.out, l.waiting, l.notes = nil, nil, nil
+	l.out, l.waiting, l.notes, l.urgent = nil, nil, nil, false
 	l.flying = batch
 	l.used += sizeOf(items)
 	l.d.flusher.work <- flight{items: items}

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/deliberd/deliberd/pbft"
 )
 
 var testPub = [32]byte{7}
 
 func drawItems(t *rapid.T) (out []item) {
 	for range rapid.IntRange(1, 4).Draw(t, "items") {
-		out = append(out, item{byte(rapid.IntRange(itemFrame, itemForgotten).Draw(t, "kind")), rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "data")})
+		out = append(out, item{byte(rapid.IntRange(itemFrame, itemGuilt).Draw(t, "kind")), rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "data")})
 	}
 	return out
 }
@@ -262,6 +264,8 @@ func FuzzRecords(f *testing.F) {
 	f.Add(payload(item{itemFrame, frame}, item{itemForgotten, key[:]}))
 	f.Add(payload(item{itemForgotten, key[:]}, item{itemFrame, frame}))
 	f.Add(payload(item{itemPrepared, append(key[:], 1, 3, 0, 0)}, item{itemCertificate, []byte{1, 2}}))
+	guilt := pbft.Guilt{Instance: testInstance("round"), ProofA: pbft.Proof{Hashes: []pbft.Digest{{}}}, ProofB: pbft.Proof{Hashes: []pbft.Digest{{}}}}
+	f.Add(payload(item{itemGuilt, guilt.Encode()}, item{itemGuilt, guilt.Encode()[:100]}))
 	f.Add([]byte{itemFrame, 0, 0, 0, 9, 1})
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		items, err := parseItems(payload)
@@ -288,6 +292,9 @@ func FuzzRecords(f *testing.F) {
 		again := still()
 		if err := again.loop.recall(d.loop.live()); err != nil || len(again.loop.recalled) != len(d.loop.recalled) {
 			t.Fatalf("%d instances are recalled from a rewritten journal, %d before: %v", len(again.loop.recalled), len(d.loop.recalled), err)
+		}
+		if !reflect.DeepEqual(again.guilty, d.guilty) {
+			t.Fatalf("%d proofs of guilt are recalled from a rewritten journal, %d before", len(again.guilty.proofs), len(d.guilty.proofs))
 		}
 	})
 }

@@ -17,6 +17,7 @@ type loop struct {
 	out     []outgoing  // votes to sign, by domain
 	waiting []*instance // whose votes these are
 	notes   []item      // to be stored with the next flush, whenever that is
+	urgent  bool        // a note does not wait for votes to share its flush
 	flying  *signedBatch
 	used    int64 // bytes of items since the file was written afresh
 	compact int64 // rewrite beyond this
@@ -124,7 +125,10 @@ func (l *loop) begin(s *startCommand) []*arrival {
 	if r := l.recalled[s.key]; r != nil {
 		cfg.Restored = *r
 		delete(l.recalled, s.key)
-		l.compare(s, r)
+		if l.contradicts(s, r) {
+			l.recalled[s.key] = r
+			return nil
+		}
 	}
 	engine, err := pbft.New(cfg)
 	if engine == nil {

@@ -42,6 +42,12 @@ func (l *loop) recallItem(it item) error {
 			return err
 		}
 		l.restored(c.Instance.Key()).Certificate = c
+	case itemGuilt:
+		g, err := pbft.DecodeGuilt(it.data)
+		if err != nil {
+			return err
+		}
+		l.d.guilty.add(*g)
 	case itemPrepared, itemForgotten:
 		var key pbft.Digest
 		if copy(key[:], it.data) < len(key) {
@@ -109,23 +115,31 @@ func lastView(f *pbft.Frame, key pbft.Digest) (view uint64) {
 	return view
 }
 
-// compare warns when this node now holds another value right than it voted for.
-func (l *loop) compare(s *startCommand, r *pbft.Restored) {
+// contradicts looks for another value than this node now holds right: its state
+// is not what it was. A stored decision stands, and the instance is not started,
+// since there is nothing left to vote on; votes stand, and the engine goes on.
+func (l *loop) contradicts(s *startCommand, r *pbft.Restored) bool {
+	if c := r.Certificate; c != nil && c.Digest != s.digest {
+		l.d.log.Error("the stored decision is another value than this node now holds right; compare its state with its peers'",
+			"instance", s.instance.ID, "decided", c.Digest, "now", s.digest)
+		return true
+	}
 	for _, f := range r.Frames {
 		for _, v := range f.Votes() {
 			if v.Key == s.key && v.Phase != pbft.ViewChange && v.Digest != s.digest {
 				l.d.log.Error("this node voted for another value before it restarted; its votes stand", "instance", s.instance.ID,
 					"view", v.View, "voted", v.Digest, "now", s.digest)
-				return
+				return false
 			}
 		}
 	}
+	return false
 }
 
 // rewrite drops from the journal what serves finished instances only.
 func (l *loop) rewrite() {
 	items := l.live()
-	l.notes = nil // all of it is among these
+	l.notes, l.urgent = nil, false // all of it is among these
 	l.used = sizeOf(items)
 	l.compact = max(l.d.cfg.compactFrom, 2*l.used)
 	l.flying = &signedBatch{}
@@ -138,6 +152,9 @@ func (l *loop) live() []item {
 	l.d.mu.Lock()
 	for _, key := range l.d.forgotten.order {
 		items = append(items, item{itemForgotten, append([]byte(nil), key[:]...)})
+	}
+	for i := range l.d.guilty.proofs {
+		items = append(items, item{itemGuilt, l.d.guilty.proofs[i].Encode()})
 	}
 	l.d.mu.Unlock()
 	written := map[*pbft.Frame]bool{}

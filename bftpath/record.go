@@ -32,6 +32,7 @@ const (
 	itemPrepared    = 2 // instance key, prepared certificate
 	itemCertificate = 3 // a decision
 	itemForgotten   = 4 // instance key: nothing is signed for it again
+	itemGuilt       = 5 // a proof of guilt
 )
 
 // item is one stored thing.
@@ -132,7 +133,7 @@ func parseItems(b []byte) ([]item, error) {
 			return nil, fmt.Errorf("%d bytes are no item", len(b))
 		}
 		kind, size := b[0], uint64(binary.BigEndian.Uint32(b[1:]))
-		if size > uint64(len(b)-5) || kind < itemFrame || kind > itemForgotten {
+		if size > uint64(len(b)-5) || kind < itemFrame || kind > itemGuilt {
 			return nil, fmt.Errorf("an item of kind %d and %d bytes does not fit", kind, size)
 		}
 		items = append(items, item{kind, b[5 : 5+size : 5+size]})

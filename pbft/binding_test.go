@@ -123,11 +123,11 @@ func TestAnEngineTakesNothingMadeInAnotherContext(t *testing.T) {
 func TestAGuiltProofOfAnotherProtocolProvesNothing(t *testing.T) {
 	keys := testKeys(4)
 	c := testCommittee(keys, 1)
-	d := testInstance(c, "round").Domain()
-	d.Protocol = "deliberd/pbft/2"
-	a, b := Vote{Phase: Commit, Digest: valueOf("A")}, Vote{Phase: Commit, Digest: valueOf("B")}
-	g := Guilt{Domain: d, A: a, B: b, ProofA: Sign(d, 1, []Vote{a}, keys[1]).Proof(), ProofB: Sign(d, 1, []Vote{b}, keys[1]).Proof()}
-	if codeOf(g.Verify(c)) != CodeOtherDomain {
+	in := testInstance(c, "round")
+	in.Protocol = "deliberd/pbft/2"
+	a, b := Vote{Key: in.Key(), Phase: Commit, Digest: valueOf("A")}, Vote{Key: in.Key(), Phase: Commit, Digest: valueOf("B")}
+	g := Guilt{Instance: in, A: a, B: b, ProofA: Sign(in.Domain(), 1, []Vote{a}, keys[1]).Proof(), ProofB: Sign(in.Domain(), 1, []Vote{b}, keys[1]).Proof()}
+	if codeOf(g.Verify(c)) != CodeMalformed {
 		t.Errorf("it is taken: %v", g.Verify(c))
 	}
 }

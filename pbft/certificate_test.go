@@ -1,8 +1,12 @@
 package pbft
 
 import (
+	"crypto/ed25519"
+	"encoding/json"
+	"reflect"
 	"testing"
 
+	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
 )
 
@@ -127,6 +131,47 @@ func TestCommitteesRefuseDuplicateSmallOrderAndUnorderedKeys(t *testing.T) {
 	}
 }
 
+// guiltSamples are proofs that member 2 made two claims in a view change, and
+// that it committed to two values.
+func guiltSamples(in Instance, key ed25519.PrivateKey) (claim, commit Guilt) {
+	proven := func(a, b Vote) Guilt {
+		a.Key, b.Key = in.Key(), in.Key()
+		proof := func(v Vote) Proof {
+			return Sign(in.Domain(), 2, []Vote{{Key: in.Key(), Phase: Prepare, Digest: valueOf("A")}, v}, key).Proof()
+		}
+		return Guilt{Instance: in, A: a, B: b, ProofA: proof(a), ProofB: proof(b)}
+	}
+	return proven(Vote{View: 3, Phase: ViewChange}, Vote{View: 3, Phase: ViewChange, Prepared: 2, Digest: valueOf("A")}),
+		proven(Vote{Phase: Commit, Digest: valueOf("A")}, Vote{Phase: Commit, Digest: valueOf("B")})
+}
+
+func TestAProofOfGuiltReadsBackFromBytesAndJSON(t *testing.T) {
+	keys := testKeys(4)
+	c := testCommittee(keys, 1)
+	claim, commit := guiltSamples(testInstance(c, "round"), keys[2])
+	for _, g := range []Guilt{claim, commit} {
+		if err := g.Verify(c); err != nil {
+			t.Fatal(err)
+		}
+		back, err := DecodeGuilt(g.Encode())
+		if err != nil || !reflect.DeepEqual(*back, g) {
+			t.Errorf("read back %+v, %v", back, err)
+		}
+		for cut := range g.Encode() {
+			if _, err := DecodeGuilt(g.Encode()[:cut]); codeOf(err) != CodeMalformed {
+				t.Fatalf("%d bytes of a proof: %v", cut, err)
+			}
+		}
+		var again Guilt
+		if err := canon.Decode(canon.MustMarshal(g), &again); err != nil || !reflect.DeepEqual(again, g) {
+			t.Errorf("through JSON %+v, %v", again, err)
+		}
+	}
+	if _, err := json.Marshal(Vote{Phase: 9}); err == nil {
+		t.Error("a phase without a name is written")
+	}
+}
+
 func TestGuiltNamesOneSignerAndTwoVotesOfOneSlot(t *testing.T) {
 	keys := testKeys(4)
 	c := testCommittee(keys, 1)
@@ -135,7 +180,7 @@ func TestGuiltNamesOneSignerAndTwoVotesOfOneSlot(t *testing.T) {
 		return Vote{Key: in.Key(), View: view, Phase: phase, Digest: valueOf(value)}
 	}
 	guilt := func(a, b Vote, signerA, signerB int) Guilt {
-		return Guilt{Domain: in.Domain(), A: a, B: b,
+		return Guilt{Instance: in, A: a, B: b,
 			ProofA: Sign(in.Domain(), signerA, []Vote{a}, keys[signerA]).Proof(),
 			ProofB: Sign(in.Domain(), signerB, []Vote{b}, keys[signerB]).Proof()}
 	}
@@ -146,7 +191,12 @@ func TestGuiltNamesOneSignerAndTwoVotesOfOneSlot(t *testing.T) {
 		"two signers": guilt(vote(0, Commit, "A"), vote(0, Commit, "B"), 1, 2),
 		"two views":   guilt(vote(0, Commit, "A"), vote(1, Commit, "B"), 2, 2),
 		"two phases":  guilt(vote(0, Commit, "A"), vote(0, Prepare, "B"), 2, 2),
-		"one vote":    guilt(vote(0, Commit, "A"), vote(0, Commit, "A"), 2, 2),
+		"another instance than its votes": func() Guilt {
+			g := guilt(vote(0, Commit, "A"), vote(0, Commit, "B"), 2, 2)
+			g.Instance.ID = "another"
+			return g
+		}(),
+		"one vote": guilt(vote(0, Commit, "A"), vote(0, Commit, "A"), 2, 2),
 	} {
 		if codeOf(g.Verify(c)) != CodeMalformed {
 			t.Errorf("%s: proves guilt", name)

@@ -262,7 +262,7 @@ func (e *Engine) compare(from int, held *cast, again cast) error {
 	}
 	if !e.votes[from].guilty {
 		e.votes[from].guilty = true
-		g := Guilt{Domain: e.domain, A: held.vote.Vote, B: again.vote.Vote, ProofA: held.proof, ProofB: again.proof}
+		g := Guilt{Instance: e.instance, A: held.vote.Vote, B: again.vote.Vote, ProofA: held.proof, ProofB: again.proof}
 		g.A.Proof, g.B.Proof = nil, nil
 		e.ready.Guilt = append(e.ready.Guilt, g)
 	}

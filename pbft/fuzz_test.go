@@ -154,6 +154,31 @@ func FuzzDecodeNewView(f *testing.F) {
 	})
 }
 
+func FuzzDecodeGuilt(f *testing.F) {
+	keys := testKeys(4)
+	committee := testCommittee(keys, 1)
+	claim, commit := guiltSamples(testInstance(committee, "round"), keys[2])
+	addMutable(f, claim.Encode(), commit.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, err := DecodeGuilt(b)
+		if err != nil {
+			if codeOf(err) != CodeMalformed {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		if !bytes.Equal(g.Encode(), b) {
+			t.Fatal("a proof of guilt has two encodings")
+		}
+		if g.Verify(committee) == nil && !reflect.DeepEqual(*g, claim) && !reflect.DeepEqual(*g, commit) {
+			swapped := Guilt{Instance: g.Instance, A: g.B, ProofA: g.ProofB, B: g.A, ProofB: g.ProofA}
+			if !reflect.DeepEqual(swapped, claim) && !reflect.DeepEqual(swapped, commit) {
+				t.Fatal("forged guilt is proven")
+			}
+		}
+	})
+}
+
 func FuzzCertificateJSON(f *testing.F) {
 	_, b, _ := samples(f)
 	cert, err := DecodeCertificate(b)
@@ -180,7 +205,7 @@ func FuzzCertificateJSON(f *testing.F) {
 func FuzzText(f *testing.F) {
 	digest, _ := valueOf("A").MarshalText()
 	signature, _ := Signature{1, 2, 3}.MarshalText()
-	addMutable(f, digest, signature, bytes.ToUpper(digest), append(bytes.Clone(signature), '='), append(bytes.Clone(signature[:40]), "\n"+string(signature[40:])...))
+	addMutable(f, []byte("view-change"), digest, signature, bytes.ToUpper(digest), append(bytes.Clone(signature), '='), append(bytes.Clone(signature[:40]), "\n"+string(signature[40:])...))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var d Digest
 		if d.UnmarshalText(text) == nil {
@@ -189,6 +214,14 @@ func FuzzText(f *testing.F) {
 			}
 		} else if !d.IsZero() {
 			t.Fatal("a refused text changes the digest")
+		}
+		var p Phase
+		if p.UnmarshalText(text) == nil {
+			if again, err := p.MarshalText(); err != nil || !bytes.Equal(again, text) {
+				t.Fatalf("the phase %s is also written %s (%v)", again, text, err)
+			}
+		} else if p != 0 {
+			t.Fatal("a refused text changes the phase")
 		}
 		var s Signature
 		if s.UnmarshalText(text) == nil {

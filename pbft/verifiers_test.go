@@ -84,11 +84,11 @@ func verifiers(in Instance, keys []ed25519.PrivateKey) []verifier {
 		}},
 		{"first vote of a guilt proof", prepare, func(c *Committee, p Proof) error {
 			other := Vote{Key: key, Phase: Prepare, Digest: valueOf("B")}
-			return Guilt{Domain: d, A: prepare, ProofA: p, B: other, ProofB: honest(1, other)}.Verify(c)
+			return Guilt{Instance: in, A: prepare, ProofA: p, B: other, ProofB: honest(1, other)}.Verify(c)
 		}},
 		{"second vote of a guilt proof", prepare, func(c *Committee, p Proof) error {
 			other := Vote{Key: key, Phase: Prepare, Digest: valueOf("B")}
-			return Guilt{Domain: d, A: other, ProofA: honest(1, other), B: prepare, ProofB: p}.Verify(c)
+			return Guilt{Instance: in, A: other, ProofA: honest(1, other), B: prepare, ProofB: p}.Verify(c)
 		}},
 	}
 }

@@ -33,23 +33,42 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase(%d)", uint8(p))
 }
 
+// MarshalText writes the phase's name, and errs when it has none.
+func (p Phase) MarshalText() ([]byte, error) {
+	if p < PrePrepare || p > ViewChange {
+		return nil, fmt.Errorf("%s has no name", p)
+	}
+	return []byte(p.String()), nil
+}
+
+// UnmarshalText reads the name of a phase.
+func (p *Phase) UnmarshalText(text []byte) error {
+	for q := PrePrepare; q <= ViewChange; q++ {
+		if q.String() == string(text) {
+			*p = q
+			return nil
+		}
+	}
+	return fmt.Errorf("a phase is pre-prepare, prepare, commit or view-change, not %q", text)
+}
+
 // MaxView bounds views, so that arithmetic on them cannot overflow.
 const MaxView = 1<<48 - 1
 
 // Vote is what one voter says in one slot: (instance, view, phase). A voter
 // that makes two different votes for a slot is guilty.
 type Vote struct {
-	Key    Digest // the instance's key
-	View   uint64 // for a ViewChange, the view to enter
-	Phase  Phase
-	Digest Digest // for a ViewChange, the digest prepared in view Prepared−1, else zero
+	Key    Digest `json:"key"`  // the instance's key
+	View   uint64 `json:"view"` // for a ViewChange, the view to enter
+	Phase  Phase  `json:"phase"`
+	Digest Digest `json:"digest"` // for a ViewChange, the digest prepared in view Prepared−1, else zero
 	// Prepared is, for a ViewChange, one more than the highest view whose
 	// prepared certificate the voter holds, 0 for none; else 0.
-	Prepared uint64
+	Prepared uint64 `json:"prepared,omitempty"`
 	// Proof justifies the vote and is not signed, since it proves itself: for
 	// a ViewChange with Prepared > 0 a [Prepared] certificate, for a
 	// PrePrepare above view 0 a [NewView]; else empty.
-	Proof []byte
+	Proof []byte `json:"proof,omitempty"`
 }
 
 // slot is what a voter may vote on once.

@@ -13,6 +13,7 @@ const (
 	kindFrame       = 1
 	kindCertificate = 2
 	kindPrepared    = 3
+	kindGuilt       = 4
 )
 
 // Encode writes a frame.
@@ -68,6 +69,14 @@ func (nv *NewView) Encode() []byte {
 	return nv.Highest.append(append(b, 1))
 }
 
+// Encode writes a proof of guilt.
+func (g *Guilt) Encode() []byte {
+	b := append(make([]byte, 0, 512+proofsSize([]Proof{g.ProofA, g.ProofB})), wireVersion, kindGuilt)
+	b = appendInstance(b, g.Instance)
+	b = appendProof(g.A.appendHeader(b), g.ProofA)
+	return appendProof(g.B.appendHeader(b), g.ProofB)
+}
+
 func proofsSize(proofs []Proof) int {
 	size := 0
 	for i := range proofs {
@@ -118,7 +127,7 @@ func DecodeFrame(b []byte) (*Frame, error) {
 	count := int(r.u8())
 	r.want(count >= 1 && count <= MaxVotes && f.domain.Protocol == Protocol)
 	for i := 0; i < count && !r.bad; i++ {
-		v := Vote{Key: r.digest(), View: r.u64(), Phase: Phase(r.u8()), Digest: r.digest(), Prepared: r.u64()}
+		v := r.vote()
 		v.Proof = r.bytes(int(r.u32()))
 		r.want(v.check() == nil)
 		f.votes = append(f.votes, v)
@@ -135,10 +144,8 @@ func DecodeFrame(b []byte) (*Frame, error) {
 func DecodeCertificate(b []byte) (*Certificate, error) {
 	r := reader{left: b}
 	r.head(kindCertificate)
-	d := r.domain()
-	c := &Certificate{Instance: Instance{Protocol: d.Protocol, Genesis: d.Genesis, Generation: d.Generation, Epoch: d.Epoch, Purpose: r.name(), ID: r.name()}}
-	c.View, c.Digest, c.Votes = r.u64(), r.digest(), r.proofs()
-	r.want(c.Instance.Check() == nil && c.View <= MaxView)
+	c := &Certificate{Instance: r.instance(), View: r.u64(), Digest: r.digest(), Votes: r.proofs()}
+	r.want(c.View <= MaxView)
 	if err := r.end("certificate"); err != nil {
 		return nil, err
 	}
@@ -154,6 +161,17 @@ func DecodePrepared(b []byte) (*Prepared, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// DecodeGuilt reads what [Guilt.Encode] wrote. It refuses with malformed.
+func DecodeGuilt(b []byte) (*Guilt, error) {
+	r := reader{left: b}
+	r.head(kindGuilt)
+	g := &Guilt{Instance: r.instance(), A: r.vote(), ProofA: r.proof(), B: r.vote(), ProofB: r.proof()}
+	if err := r.end("proof of guilt"); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // DecodeNewView reads what [NewView.Encode] wrote. It refuses with malformed.
@@ -246,6 +264,18 @@ func (r *reader) name() string {
 
 func (r *reader) domain() Domain {
 	return Domain{Protocol: r.name(), Genesis: r.name(), Generation: r.u64(), Epoch: r.u64()}
+}
+
+func (r *reader) instance() Instance {
+	d := r.domain()
+	i := Instance{Protocol: d.Protocol, Genesis: d.Genesis, Generation: d.Generation, Epoch: d.Epoch, Purpose: r.name(), ID: r.name()}
+	r.want(i.Check() == nil)
+	return i
+}
+
+// vote takes the signed part of a vote.
+func (r *reader) vote() Vote {
+	return Vote{Key: r.digest(), View: r.u64(), Phase: Phase(r.u8()), Digest: r.digest(), Prepared: r.u64()}
 }
 
 func (r *reader) head(kind byte) { r.want(r.u8() == wireVersion && r.u8() == kind) }

@@ -129,9 +129,9 @@ func guiltOf(in Instance, key ed25519.PrivateKey, public [32]byte, which string)
 	proof := Proof{Signer: 1, Hashes: hashes, Signature: craft(key, public, signedBytes(d, 1, hashes), orderEight, "")}
 	return func(c *Committee, p Proof) error {
 		if which == "first vote of a guilt proof" {
-			return Guilt{Domain: d, A: mine, ProofA: p, B: other, ProofB: proof}.Verify(c)
+			return Guilt{Instance: in, A: mine, ProofA: p, B: other, ProofB: proof}.Verify(c)
 		}
-		return Guilt{Domain: d, A: other, ProofA: proof, B: mine, ProofB: p}.Verify(c)
+		return Guilt{Instance: in, A: other, ProofA: proof, B: mine, ProofB: p}.Verify(c)
 	}
 }
 

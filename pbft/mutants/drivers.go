@@ -4,9 +4,9 @@ package main
 var drivers = []Mutant{
 	{
 		Name: "driver-sends-before-storing", Breaks: "A frame is sent while it is still on its way to the disk.",
-		Edits: []Edit{{flushGo, `	l.out, l.waiting, l.notes = nil, nil, nil
+		Edits: []Edit{{flushGo, `	l.out, l.waiting, l.notes, l.urgent = nil, nil, nil, false
 	l.flying = batch
-`, `	l.out, l.waiting, l.notes = nil, nil, nil
+`, `	l.out, l.waiting, l.notes, l.urgent = nil, nil, nil, false
 	l.flying = batch
 	for _, f := range batch.frames {
 		l.broadcast(f.committee, f.bytes)
@@ -78,6 +78,27 @@ var drivers = []Mutant{
 		Name: "driver-forgets-the-forgotten-in-rewriting", Breaks: "Rewriting the journal drops which instances were forgotten.",
 		Edits: []Edit{{recallGo, `	for _, key := range l.d.forgotten.order {
 		items = append(items, item{itemForgotten, append([]byte(nil), key[:]...)})
+	}
+`, ``}},
+	},
+	{
+		Name: "driver-forgets-guilt-in-rewriting", Breaks: "Rewriting the journal drops the proofs of guilt.",
+		Edits: []Edit{{recallGo, `		items = append(items, item{itemGuilt, l.d.guilty.proofs[i].Encode()})
+`, `		_ = i
+`}},
+	},
+	{
+		Name: "driver-keeps-guilt-in-memory", Breaks: "A proof of guilt is handed out and not stored.",
+		Edits: []Edit{{flushGo, `l.notes, l.urgent = append(l.notes, item{itemGuilt, g.Encode()}), true`, `l.urgent = true`}},
+	},
+	{
+		Name: "driver-lets-guilt-wait", Breaks: "A proof of guilt is stored only when the next vote is.",
+		Edits: []Edit{{flushGo, `item{itemGuilt, g.Encode()}), true`, `item{itemGuilt, g.Encode()}), false`}},
+	},
+	{
+		Name: "driver-keeps-all-guilt", Breaks: "Every proof against a voter is kept, as many as it cares to make.",
+		Edits: []Edit{{dockGo, `	if _, ok := d.of[who]; ok {
+		return false
 	}
 `, ``}},
 	},

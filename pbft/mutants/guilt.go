@@ -19,7 +19,7 @@ var guilt = []Mutant{
 	},
 	{
 		Name: "guilt-slot-unchecked", Breaks: "Guilt is proven by two votes of different views or phases.",
-		Edits: []Edit{{guiltGo, `g.A.Key != g.B.Key || g.A.slot() != g.B.slot() || g`, `g.A.Key != g.B.Key || g`}},
+		Edits: []Edit{{guiltGo, `g.A.slot() != g.B.slot() || g`, `g`}},
 	},
 	{
 		Name: "guilt-repetition-accepted", Breaks: "Guilt is proven by one vote shown twice.",
@@ -27,7 +27,7 @@ var guilt = []Mutant{
 	},
 	{
 		Name: "guilt-second-unverified", Breaks: "The second vote of a guilt proof is not verified.",
-		Edits: []Edit{{guiltGo, `	return g.ProofB.verify(c, g.Domain, g.B)`, `	return nil`}},
+		Edits: []Edit{{guiltGo, `	return g.ProofB.verify(c, g.Instance.Domain(), g.B)`, `	return nil`}},
 	},
 	{
 		Name: "guilt-of-two-signers", Breaks: "Guilt is proven by the votes of two members.",
@@ -61,7 +61,15 @@ var guilt = []Mutant{
 	},
 	{
 		Name: "guilt-of-another-protocol", Breaks: "Votes of another protocol prove guilt in this one.",
-		Edits:  []Edit{{guiltGo, `	if g.Domain.Protocol != Protocol {`, `	if g.Domain.Protocol == "" {`}},
+		Edits: []Edit{{guiltGo, `	if err := g.Instance.Check(); err != nil {
+		return err
+	}
+`, ``}},
+		Unseen: "engines make no such proof; whoever is shown one verifies it",
+	},
+	{
+		Name: "guilt-of-another-instance", Breaks: "A guilt proof may name another instance than its votes do.",
+		Edits:  []Edit{{guiltGo, `	if key := g.Instance.Key(); g.A.Key != key || g.B.Key != key {`, `	if key := g.A.Key; g.B.Key != key {`}},
 		Unseen: "engines make no such proof; whoever is shown one verifies it",
 	},
 }

@@ -44,6 +44,7 @@ const (
 	journalGo = "bftpath/journal.go"
 	loopGo    = "bftpath/loop.go"
 	recallGo  = "bftpath/recall.go"
+	dockGo    = "bftpath/dock.go"
 	receiveGo = "bftpath/receive.go"
 	recordGo  = "bftpath/record.go"
 )

@@ -151,7 +151,7 @@ func (r *run) frame() {
 
 func (r *run) accuse(by string, a, b pbft.Vote, pa, pb pbft.Proof) {
 	a.Proof, b.Proof = nil, nil
-	g := pbft.Guilt{Domain: r.domain, A: a, B: b, ProofA: pa, ProofB: pb}
+	g := pbft.Guilt{Instance: r.instance, A: a, B: b, ProofA: pa, ProofB: pb}
 	if g.Verify(r.committee) == nil {
 		r.violate("guilt", "%s proves honest %d guilty: %s and %s", by, pa.Signer, describe(a), describe(b))
 	}

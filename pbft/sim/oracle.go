@@ -202,7 +202,7 @@ func (r *run) blame(p *participant, g *pbft.Guilt) {
 	p.blamed[g.Signer()] = true
 	if err := g.Verify(r.committee); err != nil {
 		r.violate("guilt", "%s holds a proof that does not verify: %v", p.name, err)
-	} else if g.Domain != r.domain || g.A.Key != r.key {
+	} else if g.Instance != r.instance {
 		r.violate("guilt", "%s holds a proof of another instance", p.name)
 	} else if !r.liar[g.Signer()] {
 		r.violate("guilt", "%s holds proof against honest %d: %s and %s", p.name, g.Signer(), describe(g.A), describe(g.B))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft"
 )
 
 // Finality says how much an answer can be relied on.
@@ -67,6 +68,9 @@ type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Peers lists the nodes that this node knows, ascending by id.
 	Peers(ctx context.Context) ([]Peer, error)
+	// Guilt lists the proofs against voters that this node holds, in the order
+	// in which they came.
+	Guilt(ctx context.Context) ([]Guilt, error)
 }
 
 // Answer is the outcome of an accepted action.
@@ -126,7 +130,8 @@ type Status struct {
 	Voters             []string    `json:"voters"`              // node ids, ascending
 	ByzantineTolerance int         `json:"byzantine_tolerance"` // f = ⌊(n−1)/3⌋
 	DecisionLog        DecisionLog `json:"decision_log"`
-	Ready              bool        `json:"ready"` // has a leader and is caught up
+	Ready              bool        `json:"ready"`            // has a leader and is caught up
+	Guilty             []string    `json:"guilty,omitempty"` // node ids against which this node holds proof, ascending
 	Version            string      `json:"version,omitempty"`
 }
 
@@ -134,6 +139,12 @@ type Status struct {
 type DecisionLog struct {
 	Size uint64 `json:"size"` // leaves
 	Root string `json:"root"` // RFC 6962 root, 64 hex digits
+}
+
+// Guilt is a proof against a voter, and who that is.
+type Guilt struct {
+	NodeID string     `json:"node_id"`
+	Proof  pbft.Guilt `json:"proof"` // verifies against the voters of its instance's epoch
 }
 
 // Peer is one node as seen from another.

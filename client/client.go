@@ -25,6 +25,7 @@ type (
 	Record = api.Record
 	Status = api.Status
 	Peer   = api.Peer
+	Guilt  = api.Guilt
 	Ask    = machine.Ask
 	Action = machine.Action
 )
@@ -177,6 +178,13 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 func (c *Client) Peers(ctx context.Context) ([]Peer, error) {
 	var out []Peer
 	return out, c.call(ctx, "cluster.peers", json.RawMessage("{}"), true, 0, &out)
+}
+
+// Guilt lists the proofs against voters that the answering node holds; each
+// verifies against the voters of its instance's epoch.
+func (c *Client) Guilt(ctx context.Context) ([]Guilt, error) {
+	var out []Guilt
+	return out, c.call(ctx, "cluster.guilt", json.RawMessage("{}"), true, 0, &out)
 }
 
 // Inbox lists what I am asked now. With a wait (60 s at most) it returns as

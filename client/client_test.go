@@ -24,6 +24,7 @@ import (
 	"github.com/deliberd/deliberd/api/door"
 	"github.com/deliberd/deliberd/deliberation"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,6 +111,10 @@ func TestAClientSignsReadsAndIsAsked(t *testing.T) {
 	}
 	if peers, err := c.Peers(ctx); err != nil || len(peers) != 0 {
 		t.Errorf("%+v %v", peers, err)
+	}
+	n.Proofs = []api.Guilt{{NodeID: "x", Proof: pbft.Guilt{A: pbft.Vote{Phase: pbft.Commit}, B: pbft.Vote{Phase: pbft.Commit}}}}
+	if guilt, err := c.Guilt(ctx); err != nil || len(guilt) != 1 || guilt[0].NodeID != "x" || guilt[0].Proof.B.Phase != pbft.Commit {
+		t.Errorf("%+v %v", guilt, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/deliberd/deliberd/api"
 	"github.com/deliberd/deliberd/fsm"
@@ -166,7 +167,54 @@ func (n *Node) Status(context.Context) (api.Status, error) {
 		}
 		return err
 	})
+	if err != nil {
+		return st, err
+	}
+	st.Guilty, err = n.guilty()
 	return st, err
+}
+
+// guilty are the ids of the nodes against which this node holds proof, ascending.
+func (n *Node) guilty() ([]string, error) {
+	proofs, err := n.Guilt(context.Background())
+	ids := make([]string, len(proofs))
+	for i, g := range proofs {
+		ids[i] = g.NodeID
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// Guilt implements api.Backend.
+func (n *Node) Guilt(context.Context) ([]api.Guilt, error) {
+	out := []api.Guilt{}
+	if n.bft == nil {
+		return out, nil
+	}
+	proofs := n.bft.Guilt()
+	if len(proofs) == 0 {
+		return out, nil
+	}
+	err := n.store.View(func(tx machine.Tx) error {
+		own, _, err := n.fsm.View(tx, membership.Name)
+		if err != nil {
+			return err
+		}
+		for _, g := range proofs {
+			c, ok, err := membership.Committee(own, g.Instance.Epoch)
+			if err != nil {
+				return err
+			}
+			if ok && g.Signer() < len(c.Members) { // not so while a node that lost its state catches up
+				out = append(out, api.Guilt{NodeID: c.Members[g.Signer()].Node, Proof: g})
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, fsm.ErrNoGenesis) {
+		err = nil
+	}
+	return out, err
 }
 
 // Peers implements api.Backend.

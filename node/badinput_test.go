@@ -282,7 +282,7 @@ func badReads(t *testing.T, y *yard) {
 		{"one by another agent's key", machine.CodeBadSignature, make(key("ben"), y.node.Cluster(), "ada", now)},
 		{"one with a bit flipped", machine.CodeBadSignature, flip(good)},
 	} {
-		for _, method := range []string{"acp.get", "agent.inbox", "cluster.peers"} {
+		for _, method := range []string{"acp.get", "agent.inbox", "cluster.guilt", "cluster.peers"} {
 			t.Run(c.name+" for "+method, func(t *testing.T) {
 				y.refuse(t, c.code, false, func() reply {
 					if method != "acp.get" {

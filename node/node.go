@@ -20,7 +20,6 @@ import (
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
 	"github.com/deliberd/deliberd/p2p"
-	"github.com/deliberd/deliberd/pbft"
 	"github.com/deliberd/deliberd/raftpath"
 	"github.com/deliberd/deliberd/store"
 )
@@ -238,7 +237,6 @@ func (n *Node) openBFT() error {
 			}
 		},
 		OnCertificate: n.certified,
-		OnGuilt:       func(g pbft.Guilt) { n.log.Error("a voter has signed two different votes", "signer", g.Signer()) },
 		OnFailure:     func(err error) { n.log.Error("this node signs nothing any more", "err", err) },
 	})
 	if errors.Is(err, bftpath.ErrNoJournal) {

@@ -32,6 +32,7 @@ type Backend struct {
 	Inbox    map[string][]machine.Ask
 	State    api.Status
 	Nodes    []api.Peer
+	Proofs   []api.Guilt
 	Slow     error // what a stream ends with once it has handed out the records so far; nil: it goes on
 
 	keys    map[string]map[string]sign.PublicKey
@@ -203,6 +204,13 @@ func (b *Backend) Peers(context.Context) ([]api.Peer, error) {
 	b.Lock()
 	defer b.Unlock()
 	return b.Nodes, nil
+}
+
+// Guilt implements api.Backend.
+func (b *Backend) Guilt(context.Context) ([]api.Guilt, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Proofs, nil
 }
 
 // Subscribe implements api.Backend.

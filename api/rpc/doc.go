@@ -6,7 +6,8 @@
 // method of a query takes the query's parameters, by name, and needs a bearer
 // token; the reserved member "stale": true reads this node's own state
 // instead of a linearizable one. The door adds agent.inbox (long poll),
-// cluster.peers, and, open to everybody, cluster.status and rpc.discover.
+// cluster.peers, cluster.guilt, and, open to everybody, cluster.status and
+// rpc.discover.
 //
 // Reading is strict: a body of 1 MiB at most, no duplicate members, no unknown
 // members, no deep nesting (package canon). Every error carries data.code

@@ -234,7 +234,7 @@ func TestReadsNeedAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, method := range []string{"acp.get", "agent.inbox", "cluster.peers"} {
+	for _, method := range []string{"acp.get", "agent.inbox", "cluster.guilt", "cluster.peers"} {
 		for _, c := range []struct {
 			bearer string
 			number int
@@ -368,7 +368,7 @@ func TestDiscoverListsEveryMethodWithASchemaThatStandsAlone(t *testing.T) {
 	for _, m := range doc.Methods {
 		names = append(names, m.Name)
 	}
-	if got := strings.Join(names, " "); got != "acp.get acp.submit agent.inbox cluster.peers cluster.status rpc.discover" {
+	if got := strings.Join(names, " "); got != "acp.get acp.submit agent.inbox cluster.guilt cluster.peers cluster.status rpc.discover" {
 		t.Errorf("%s", got)
 	}
 	get := doc.Methods[0]

@@ -82,7 +82,7 @@ failed, 2 wrong usage.`,
 	root.AddGroup(&cobra.Group{ID: "node", Title: "Run nodes:"}, &cobra.Group{ID: "people", Title: "Who may act:"},
 		&cobra.Group{ID: "decide", Title: "Decide:"}, &cobra.Group{ID: "check", Title: "Check, offline:"})
 	for group, commands := range map[string][]*cobra.Command{
-		"node":   {a.devCommand(), a.initCommand(), a.runCommand(), a.inviteCommand(), a.approveCommand(), a.joinCommand(), a.removeCommand(), a.statusCommand(), a.peersCommand(), a.genesisCommand()},
+		"node":   {a.devCommand(), a.initCommand(), a.runCommand(), a.inviteCommand(), a.approveCommand(), a.joinCommand(), a.removeCommand(), a.statusCommand(), a.peersCommand(), a.guiltCommand(), a.genesisCommand()},
 		"people": {a.agentCommand()},
 		"decide": {a.acpCommand(), a.agoraCommand(), a.roundCommand()},
 		"check":  {a.semanticsCommand(), a.evidenceCommand(), a.configCommand(), a.simCommand()},

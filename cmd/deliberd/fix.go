@@ -22,7 +22,7 @@ var commands = map[string]string{
 	"registry.register": "agent register", "registry.rotate": "agent rotate", "registry.revoke": "agent revoke", "registry.grant": "agent grant", "registry.ungrant": "agent ungrant",
 	"registry.get": "agent show", "registry.list": "agent list", "registry.grants": "agent show",
 
-	"cluster.invite": "invite", "cluster.approve": "approve", "cluster.remove": "remove", "cluster.join": "join", "cluster.members": "peers", "cluster.peers": "peers",
+	"cluster.invite": "invite", "cluster.approve": "approve", "cluster.remove": "remove", "cluster.join": "join", "cluster.members": "peers", "cluster.peers": "peers", "cluster.guilt": "guilt",
 	"cluster.changes": "approve", "cluster.status": "status", "agent.inbox": "agent inbox",
 }
 

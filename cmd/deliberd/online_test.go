@@ -23,6 +23,7 @@ import (
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
 	"github.com/deliberd/deliberd/merkle"
+	"github.com/deliberd/deliberd/pbft"
 	"github.com/deliberd/deliberd/registry"
 	"github.com/deliberd/deliberd/reputation"
 )
@@ -311,6 +312,14 @@ func TestStatusAndPeers(t *testing.T) {
 	golden(t, "status_alone", s.ok("status"))
 	s.b.Nodes = []api.Peer{{NodeID: n1, Operator: "ops", Role: "voter", Leader: true, Self: true, Addresses: []string{"/ip4/192.0.2.1/tcp/7701"}}, {NodeID: "x", Role: "observer", Connected: true}, {NodeID: "y", Role: "joining"}}
 	golden(t, "peers", s.ok("peers"))
+
+	golden(t, "guilt_none", s.ok("guilt"))
+	round := pbft.Instance{Protocol: pbft.Protocol, Genesis: "aa", Epoch: 1, Purpose: "deliberatic.verdict", ID: "01JD0000000000000000000000"}
+	s.b.Proofs = []api.Guilt{{NodeID: n1, Proof: pbft.Guilt{Instance: round, A: pbft.Vote{Phase: pbft.Commit, View: 2}, B: pbft.Vote{Phase: pbft.Commit, View: 2, Digest: pbft.Digest{1}}}}}
+	s.b.State.Guilty = []string{n1}
+	golden(t, "guilt", s.ok("guilt"))
+	golden(t, "guilt_json", s.ok("guilt", "--json"))
+	golden(t, "status_guilty", s.ok("status"))
 }
 
 func TestReadsPrintTables(t *testing.T) {

@@ -45,10 +45,14 @@ func printStatus(w io.Writer, st client.Status) {
 	if n < 4 {
 		voters = fmt.Sprintf("%d: fewer than 4 tolerate no faulty one", n)
 	}
+	guilty := ""
+	if len(st.Guilty) > 0 {
+		guilty = strings.Join(st.Guilty, " ") + "; `deliberd guilt` says of what"
+	}
 	facts(w,
 		"node", st.NodeID, "cluster", st.ClusterID, "role", st.Role, "leader", st.Leader, "ready", ready,
 		"voters", voters, "term", number(st.Term), "generation", number(st.Generation), "epoch", number(st.Epoch),
-		"applied index", number(st.AppliedIndex), "decision log", fmt.Sprintf("size %d, root %s", st.DecisionLog.Size, st.DecisionLog.Root), "version", st.Version)
+		"guilty", guilty, "applied index", number(st.AppliedIndex), "decision log", fmt.Sprintf("size %d, root %s", st.DecisionLog.Size, st.DecisionLog.Root), "version", st.Version)
 }
 
 func (a *app) peersCommand() *cobra.Command {
@@ -82,6 +86,38 @@ func printPeers(w io.Writer, peers []client.Peer) {
 		rows = append(rows, []string{p.NodeID, p.Role + yes(p.Leader, ", leader"), p.Operator, link, strings.Join(p.Addresses, " ")})
 	}
 	table(w, "no nodes", []string{"NODE", "ROLE", "OPERATOR", "LINK", "ADDRESSES"}, rows)
+}
+
+func (a *app) guiltCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "guilt",
+		Short: "List the voters that a node can prove to have signed two different votes",
+		Long: `List the voters against which a node holds proof: two different votes in one slot
+(round, view and phase), both signed with the voter's key. Honest voters cannot
+come to produce one, so the operator of a guilty voter should be asked why, and
+the voter be removed. --json prints the proofs; package pbft verifies them
+against the voters of the epoch.`,
+		Example: "  deliberd guilt --as ops\n  deliberd guilt --as ops --json",
+		Args:    args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.call(cmd, func(ctx context.Context, c *client.Client) error {
+				proofs, err := c.Guilt(ctx)
+				if err != nil {
+					return err
+				}
+				return a.show(proofs, func(w io.Writer) { printGuilt(w, proofs) })
+			})
+		},
+	}
+}
+
+func printGuilt(w io.Writer, proofs []client.Guilt) {
+	var rows [][]string
+	for _, g := range proofs {
+		in, v := g.Proof.Instance, g.Proof.A
+		rows = append(rows, []string{g.NodeID, number(in.Epoch), in.Purpose, in.ID, number(v.View), v.Phase.String()})
+	}
+	table(w, "no proof against any voter", []string{"NODE", "EPOCH", "DECISION", "ID", "VIEW", "PHASE"}, rows)
 }
 
 func (a *app) versionCommand() *cobra.Command {

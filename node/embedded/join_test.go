@@ -152,6 +152,12 @@ func TestNodesCatchUpWithAHistoryThatNoLogHolds(t *testing.T) {
 // some doors.
 func (l *lab) contest(urls ...string) *deliberation.Verdict {
 	l.Helper()
+	return l.verdict(urls[0], l.freeze(urls...))
+}
+
+// freeze takes a round that is too close to call to where the voters decide.
+func (l *lab) freeze(urls ...string) (round string) {
+	l.Helper()
 	do := func(n int, who, kind string, body object) string {
 		l.Helper()
 		a, err := l.as(who, urls[n%len(urls)]).Do(l.ctx, kind, body)
@@ -159,7 +165,7 @@ func (l *lab) contest(urls ...string) *deliberation.Verdict {
 		return a.ActionID
 	}
 	five := []string{"ada", "ben", "cyd", "dee", "eve"}
-	round := do(0, "eve", "deliberatic.open", object{"title": "North or south?", "domain": "ops.storage", "participants": five,
+	round = do(0, "eve", "deliberatic.open", object{"title": "North or south?", "domain": "ops.storage", "participants": five,
 		"windows": object{"collect_ms": 300_000, "confirm_ms": 300_000, "evidence_ms": 300_000}})
 	do(1, "ada", "deliberatic.position", object{"round": round, "answer": "north", "evidence": evidence(0.85)})
 	do(2, "ben", "deliberatic.position", object{"round": round, "answer": "south", "evidence": evidence(0.8)})
@@ -168,7 +174,7 @@ func (l *lab) contest(urls ...string) *deliberation.Verdict {
 			do(i, who, "deliberatic.done", object{"round": round})
 		}
 	}
-	return l.verdict(urls[0], round)
+	return round
 }
 
 // verdict waits until a node holds a round's verdict.

@@ -117,7 +117,7 @@ func (pl *Player) play(p Plan, transcript, record bool) (result Result) {
 			result.Transcript = r.trace.String()
 		}
 		for i := range r.queue {
-			r.queue[i] = r.queue[i][:0]
+			r.queue[i] = emptied(r.queue[i])
 		}
 		pl.queue = r.queue[:min(len(r.queue), 4096)]
 	}()
@@ -133,6 +133,12 @@ func (pl *Player) play(p Plan, transcript, record bool) (result Result) {
 	r.begin()
 	r.play()
 	return r.result
+}
+
+// emptied keeps the room and lets go of the messages.
+func emptied(events []event) []event {
+	clear(events)
+	return events[:0]
 }
 
 func (r *run) begin() {
@@ -215,7 +221,7 @@ func (r *run) play() {
 			r.result.Fingerprint = scramble(r.result.Fingerprint ^ uint64(r.now)<<24 ^ uint64(e.what)<<16 ^ uint64(uint32(e.at)))
 			r.happen(e)
 		}
-		r.queue[r.now] = r.queue[r.now][:0]
+		r.queue[r.now] = emptied(r.queue[r.now])
 	}
 	r.result.Ticks = r.now / perTick
 	r.judge()

@@ -90,6 +90,20 @@ func TestEveryKindLiesAndEveryFaultHappens(t *testing.T) {
 	}
 }
 
+func TestAPlayerLetsGoOfTheMessagesOfPastSchedules(t *testing.T) {
+	pl := NewPlayer(NewWorld(4, false))
+	for seed := range int64(20) {
+		pl.Play(NewPlan(seed, Mix{Nodes: 4}), false)
+	}
+	for at, events := range pl.queue {
+		for _, e := range events[:cap(events)] {
+			if e.message != nil {
+				t.Fatalf("what was sent for time %d is still held: %v", at, e.message)
+			}
+		}
+	}
+}
+
 func TestTwinsScenariosAreCountedThroughOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range uint64(5000) {

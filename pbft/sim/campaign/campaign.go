@@ -135,9 +135,11 @@ func newReport(seed int64) Report {
 }
 
 func (c *campaign) work(ctx context.Context) {
-	players := make([]*sim.Player, len(c.Sizes))
-	for i, n := range c.Sizes {
-		players[i] = sim.NewPlayer(sim.NewWorld(n, c.Genuine))
+	players := map[int]*sim.Player{}
+	for _, n := range c.Sizes {
+		if players[n] == nil {
+			players[n] = sim.NewPlayer(sim.NewWorld(n, c.Genuine))
+		}
 	}
 	for ctx.Err() == nil {
 		from := c.next.Add(c.Chunk) - c.Chunk
@@ -150,8 +152,8 @@ func (c *campaign) work(ctx context.Context) {
 		}
 		part := newReport(from)
 		for seed := from; seed < end && ctx.Err() == nil; seed++ {
-			i := int(uint64(seed) % uint64(len(c.Sizes)))
-			c.playOne(&part, players[i], seed, c.Sizes[i])
+			n := c.Sizes[uint64(seed)%uint64(len(c.Sizes))]
+			c.playOne(&part, players[n], seed, n)
 		}
 		c.add(part, end)
 	}

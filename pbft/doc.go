@@ -44,10 +44,11 @@
 //     not worth verifying. The frame's sender should be its signer: nothing
 //     else is ever relayed, and buffers are bounded per sender by it.
 //  2. after each of these takes [Engine.Ready] while [Engine.HasReady], and in
-//     this order: signs Votes into frames with [Committee.Sign]; stores these frames and
-//     Prepared so that they survive a crash (fsync); calls [Engine.Advance] with
-//     the stored frames; sends them to every other member. One frame and one
-//     fsync may serve many instances.
+//     this order: signs Votes into frames of at most [MaxVotes] votes and
+//     [MaxFrame] bytes with [Committee.Sign]; stores these frames and Prepared
+//     so that they survive a crash (fsync); calls [Engine.Advance] with the
+//     stored frames; sends them to every other member. One frame and one fsync
+//     may serve many instances.
 //  3. sends Resend as stored, to all; sends the decision to each of Answers;
 //     hands Decided and Guilt to whoever needs them. None of these waits for
 //     the disk.
@@ -59,6 +60,11 @@
 //  6. uses one key in one process, and the same [Config].Expected or an equal
 //     Validate for the instance as long as it has not restarted. All honest
 //     members must answer alike, or no decision may come; never two.
+//  7. without [Config].Expected calls [Engine.Propose] with the value that it
+//     would have decided: a primary without one opens no view.
+//
+// Refusals are [machine.Refusal] values with the codes of this package;
+// machine.IsRefusal finds the first in an error, errors.As each of a join.
 //
 // docs/pbft.md says for each property where it is kept and which test catches
 // its absence.

@@ -26,9 +26,10 @@ type Config struct {
 	// give the same answer. Used when Expected is zero.
 	Validate func(Digest) bool
 
-	Timeout  int // ticks in view 0 before the view is left; doubled in each next view
-	Resend   int // ticks between repetitions of this replica's latest votes
-	Doubling int // how often Timeout is doubled at most
+	// In ticks; 0 or less is the default.
+	Timeout  int // in view 0 before the view is left; doubled in each next view
+	Resend   int // between repetitions of this replica's latest votes
+	Doubling int // how often Timeout is doubled at most, up to 20
 
 	Restored Restored
 }
@@ -221,6 +222,10 @@ func (e *Engine) StepVote(v Verified, i int) error {
 func (e *Engine) count(f *Frame, v verifiedVote) error {
 	from, b := f.signer, &e.votes[f.signer]
 	if v.refused != nil {
+		// What a vote carries is not signed and cannot excuse what it says.
+		if held := b.find(v.slot()); held != nil && !held.vote.same(v.Vote) {
+			return e.compare(from, held, cast{v, f.Proof()})
+		}
 		return v.refused
 	}
 	primary := e.committee.Primary(e.key, v.View)
@@ -321,7 +326,18 @@ func (e *Engine) StepCertificate(v VerifiedCertificate) error {
 	if v.cert == nil || v.cert.Instance != e.instance {
 		return machine.Refuse(CodeOtherInstance, "", "the certificate is of another instance")
 	}
+	e.hear(v.cert)
 	return e.decide(v.cert)
+}
+
+// hear compares the commits that a certificate quotes with those held.
+func (e *Engine) hear(cert *Certificate) {
+	quoted := Vote{Key: e.key, View: cert.View, Phase: Commit, Digest: cert.Digest}
+	for _, p := range cert.Votes {
+		if held := e.votes[p.Signer].find(quoted.slot()); p.Signer != e.self && held != nil {
+			_ = e.compare(p.Signer, held, cast{verifiedVote{Vote: quoted}, p}) // counted with the others in any case
+		}
+	}
 }
 
 // decide ends the instance. Nothing is voted on afterwards, so views stop changing.

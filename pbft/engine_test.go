@@ -170,6 +170,7 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 	a := l.preparedIn(0, "A")
 	short := l.preparedIn(0, "B") // one vote of it is of another value
 	short.Votes[2] = a.Votes[2]
+	ahead := l.preparedIn(1, "A") // which the new view would only open
 	claimsShort := []Claim{claim(0, nil), claim(1, short), claim(3, nil)}
 	unsigned := claim(3, nil)
 	unsigned.Proof.Signature = claim(0, nil).Proof.Signature
@@ -190,6 +191,7 @@ func TestANewViewMustQuoteAQuorumAndProposeWhatIsHighest(t *testing.T) {
 		"an unsigned view change":     {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), unsigned}}, false},
 		"a claim withdrawn":           {"B", NewView{Claims: []Claim{claim(0, nil), withdrawn, claim(3, nil)}}, false},
 		"a certificate unproven":      {"B", NewView{Claims: claimsShort, Highest: short}, false},
+		"a claim of the very view":    {"A", NewView{Claims: []Claim{claim(0, nil), claim(1, ahead), claim(3, nil)}, Highest: ahead}, false},
 		"four view changes":           {"B", NewView{Claims: []Claim{claim(0, nil), claim(1, nil), claim(2, nil), claim(3, nil)}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,6 +265,47 @@ func TestADecidedReplicaChangesViewsNoMore(t *testing.T) {
 		_ = l.hear(from, viewChange(1, nil))
 	}
 	l.expectSaid(before...)
+}
+
+func TestADecidedReplicaCastsNothingOnceItsOwnVoteIsStored(t *testing.T) {
+	net := newNetwork(4, Config{Validate: anything}, nil)
+	cfg := net.config
+	cfg.Self = 3
+	e, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(from int, v Vote) Verified {
+		v.Key, v.Digest = e.key, valueOf("A")
+		f, err := net.committee.Sign(e.domain, from, []Vote{v}, net.keys[from])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	primary := net.committee.Primary(e.key, 0)
+	for _, v := range []Verified{sign(primary, Vote{Phase: PrePrepare}), sign((primary+1)%3, Vote{Phase: Prepare})} {
+		if err := e.Step(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flying := e.Ready().Votes // its prepare, which completes the quorum
+	if len(flying) != 1 || flying[0].Phase != Prepare {
+		t.Fatalf("it casts %v", flying)
+	}
+	for from := range 3 {
+		_ = e.Step(sign(from, Vote{Phase: Commit}))
+	}
+	if e.Decision() == nil {
+		t.Fatal("three commits did not decide")
+	}
+	e.Ready()
+	if err := e.Advance(sign(3, Vote{Phase: Prepare})); err != nil {
+		t.Fatal(err)
+	}
+	if r := e.Ready(); len(r.Votes) > 0 {
+		t.Errorf("decided, it casts %s", describe(r.Votes[0]))
+	}
 }
 
 func TestWhatOneSenderCanMakeAReplicaHoldIsBounded(t *testing.T) {

@@ -79,13 +79,27 @@ func Sign(d Domain, signer int, votes []Vote, key ed25519.PrivateKey) *Frame {
 }
 
 // Sign is the function of that name for a member of the committee; what it
-// signed itself needs no verification. It errs when key is not the member's.
+// signed itself needs no verification. It refuses with not_a_member when key is
+// not the member's, and with malformed when the votes do not fit one frame, of
+// [MaxVotes] votes and [MaxFrame] bytes: then split them.
 func (c *Committee) Sign(d Domain, signer int, votes []Vote, key ed25519.PrivateKey) (Verified, error) {
-	if signer < 0 || signer >= c.N() || d.Epoch != c.epoch || c.Key(signer) != [32]byte(key.Public().(ed25519.PublicKey)) {
+	if len(votes) == 0 || len(votes) > MaxVotes || frameSize(d, votes) > MaxFrame {
+		return Verified{}, machine.Refuse(CodeMalformed, "split them into several frames", "%d votes do not fit one frame", len(votes))
+	}
+	if len(key) != ed25519.PrivateKeySize || signer < 0 || signer >= c.N() || d.Epoch != c.epoch || c.Key(signer) != [32]byte(key.Public().(ed25519.PublicKey)) {
 		return Verified{}, machine.Refuse(CodeNotMember, "", "the key is not that of member %d in epoch %d", signer, d.Epoch)
 	}
 	f := Sign(d, signer, votes, key)
 	return Verified{frame: f, votes: c.justify(f)}, nil
+}
+
+// frameSize is how long a frame's encoding is.
+func frameSize(d Domain, votes []Vote) int {
+	size := 2 + len(appendDomain(nil, d)) + 2 + 1 + len(Signature{})
+	for i := range votes {
+		size += voteBytes + 4 + len(votes[i].Proof)
+	}
+	return size
 }
 
 func hashesOf(votes []Vote) []Digest {
@@ -119,8 +133,8 @@ func (f *Frame) Holds(key Digest) bool {
 }
 
 // Verified is a frame whose signature and proofs have been checked against a
-// committee. Only [Committee.Verify] and [Committee.VerifyAll] make one, and
-// an [Engine] takes nothing else.
+// committee. Only [Committee.Verify], [Committee.VerifyAll] and, for a member's
+// own frames, [Committee.Sign] make one, and an [Engine] takes nothing else.
 type Verified struct {
 	frame *Frame
 	votes []verifiedVote

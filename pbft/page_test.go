@@ -48,7 +48,7 @@ func TestThePageForReviewersNamesTestsThatExist(t *testing.T) {
 				if file = sourceOf(name); file == "" {
 					t.Errorf("the page names %s, which does not exist", name)
 				}
-			case file != "" && !strings.Contains(file, name):
+			case file != "" && !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type )`+name+`\b`).MatchString(file):
 				t.Errorf("%s is not where the page says", name)
 			}
 		}

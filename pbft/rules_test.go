@@ -72,6 +72,26 @@ func (l *lone) newViewOf(view uint64, value string) Vote {
 	return Vote{View: view, Phase: PrePrepare, Digest: valueOf(value), Proof: nv.Encode()}
 }
 
+func TestAProvenNewViewTakesAReplicaAlongWithoutAViewChange(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 3, Resend: 1000})
+	if err := l.hear(1, l.newViewOf(1, "A")); err != nil {
+		t.Fatal(err)
+	}
+	l.expectSaid("prepare(1, A)")
+	l.ticks(2 * 3) // those whom the new view quotes have reached it, so its timer runs
+	if l.engine().View() != 2 {
+		t.Errorf("in view %d after the time of view 1", l.engine().View())
+	}
+}
+
+func TestTheNewViewOfAValueThatIsNotValidIsEnteredByAViewChangeOnly(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Expected: valueOf("C"), Timeout: 1000})
+	if err := l.hear(1, l.newViewOf(1, "A")); err != nil {
+		t.Fatal(err)
+	}
+	l.expectSaid("prepare(0, C)", "view-change(1, nothing prepared)") // f+1 have reached it
+}
+
 func TestASignatureBindsTheDomainAndTheSigner(t *testing.T) {
 	keys := testKeys(4)
 	c := testCommittee(keys, 1)
@@ -169,5 +189,32 @@ func TestOnlyFramesThatCanMatterAreWanted(t *testing.T) {
 	l.ticks(DefaultResend)
 	if !wants(1, viewChange(3, nil)) {
 		t.Error("a member who still votes is not heard, and so not answered")
+	}
+}
+
+func TestVotesThatDoNotFitOneFrameAreNotSigned(t *testing.T) {
+	keys := testKeys(4)
+	c := testCommittee(keys, 1)
+	d := testInstance(c, "round").Domain()
+	vote := Vote{Key: Digest{1}, Phase: Prepare, Digest: valueOf("A")}
+	many := make([]Vote, MaxVotes+1)
+	for i := range many {
+		many[i] = vote
+	}
+	big := Vote{Key: Digest{1}, Phase: ViewChange, View: 1, Prepared: 1, Digest: valueOf("A"), Proof: make([]byte, MaxFrame)}
+	for name, votes := range map[string][]Vote{"none": nil, "too many": many, "too long": {big}} {
+		if _, err := c.Sign(d, 1, votes, keys[1]); codeOf(err) != CodeMalformed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for count, room := range map[string]int{"exactly": 0, "a byte too long": 1} {
+		big.Proof = make([]byte, MaxFrame-frameSize(d, []Vote{{}})+room)
+		v, err := c.Sign(d, 1, []Vote{big}, keys[1])
+		if (err == nil) != (room == 0) || err == nil && len(v.Frame().Encode()) != MaxFrame {
+			t.Errorf("%s: %v", count, err)
+		}
+	}
+	if _, err := c.Sign(d, 1, []Vote{vote}, nil); codeOf(err) != CodeNotMember {
+		t.Errorf("without a key: %v", err)
 	}
 }

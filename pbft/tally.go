@@ -20,6 +20,9 @@ type ballots struct {
 
 // find returns the vote in a slot, or nil.
 func (b *ballots) find(s slot) *cast {
+	if s.phase > ViewChange {
+		return nil // of a frame that no decoder has seen
+	}
 	list := b.of[s.phase]
 	for i := range list {
 		if list[i].vote.View == s.view {

@@ -415,6 +415,45 @@ func TestAReplicaRestartedFarBehindIsTakenAlongOrToldTheDecision(t *testing.T) {
 	}
 }
 
+func TestASecondVoteIsGuiltWhateverItCarries(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 1000})
+	if err := l.hear(1, viewChange(1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	claim := viewChange(1, l.preparedIn(0, "A"))
+	claim.Proof = []byte("noise")
+	if err := l.hear(1, claim); codeOf(err) != CodeEquivocation {
+		t.Errorf("a second view change with a proof of nothing: %v", err)
+	}
+	if g := l.members[3].guilt; len(g) != 1 || g[0].Signer() != 1 || g[0].Verify(l.committee) != nil {
+		t.Errorf("guilt: %v", g)
+	}
+}
+
+func TestACertificateShowsWhoCommittedToAnotherValue(t *testing.T) {
+	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 1000})
+	for from, value := range []string{"B", "A"} {
+		if err := l.hear(from, Vote{Phase: Commit, Digest: valueOf(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cert := &Certificate{Instance: l.config.Instance, Digest: valueOf("A")}
+	for from := range 3 {
+		v := Vote{Key: l.config.Instance.Key(), Phase: Commit, Digest: valueOf("A")}
+		cert.Votes = append(cert.Votes, Sign(l.config.Instance.Domain(), from, []Vote{v}, l.keys[from]).Proof())
+	}
+	checked, err := l.committee.CheckCertificate(l.config.Instance, cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.engine().StepCertificate(checked); err != nil || l.engine().Decision() == nil {
+		t.Errorf("the decision: %v", err)
+	}
+	if g := l.engine().Ready().Guilt; len(g) != 1 || g[0].Signer() != 0 || g[0].Verify(l.committee) != nil {
+		t.Errorf("guilt: %v", g)
+	}
+}
+
 func TestViewChangesOfTwoClaimsAreGuilt(t *testing.T) {
 	l := newLone(t, 4, 3, Config{Validate: anything, Timeout: 1000})
 	_ = l.hear(1, viewChange(2, nil))

@@ -44,6 +44,15 @@ var guilt = []Mutant{
 `}},
 	},
 	{
+		Name: "guilt-excused-by-its-proof", Breaks: "A second vote that carries a proof of nothing is refused and not compared.",
+		Edits: []Edit{{engineGo, `held != nil && !held.vote.same(v.Vote) {`, `held != nil && false {`}},
+	},
+	{
+		Name: "guilt-in-certificates-unnoticed", Breaks: "The commits that a certificate quotes are not compared with those held.",
+		Edits: []Edit{{engineGo, `	e.hear(v.cert)
+`, ``}},
+	},
+	{
 		Name: "guilt-reported-again", Breaks: "Every further vote of a guilty member is reported.",
 		Edits: []Edit{{engineGo, `		e.votes[from].guilty = true
 `, ``}},

@@ -146,6 +146,12 @@ var phases = []Mutant{
 	e.cert, e.armed`, `	e.cert, e.armed`}},
 	},
 	{
+		Name: "decided-casts-on", Breaks: "A decided replica goes on to vote when what it had stored comes back.",
+		Edits: []Edit{{viewsGo, `	err := e.tryDecide()
+	if e.cert != nil || e.self == Observer {`, `	err := e.tryDecide()
+	if e.self == Observer {`}},
+	},
+	{
 		Name: "own-prepare-not-filed", Breaks: "A replica that has prepared does not count its own prepare.",
 		Edits: []Edit{{viewsGo, `		if e.votes[e.self].find(vote.slot()) == nil {
 			e.file(`, `		if e.votes[e.self].find(vote.slot()) == nil && vote.Phase != Prepare {

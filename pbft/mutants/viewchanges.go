@@ -191,4 +191,27 @@ var viewChanges = []Mutant{
 `, ``}},
 		Unseen: "the timers bring the late along, only later",
 	},
+	{
+		Name: "never-follows", Breaks: "A new view that proves itself takes nobody along.",
+		Edits: []Edit{{viewsGo, `	e.follow()
+	if view`, `	if view`}},
+		Unseen: "f+1 members bring the late along as well",
+	},
+	{
+		Name: "follows-to-invalid-values", Breaks: "A replica enters a later view by a new view whose value it may not vote for.",
+		Edits:  []Edit{{viewsGo, `c.vote.View > e.view && e.valid(c.vote.Digest) {`, `c.vote.View > e.view {`}},
+		Unseen: "entering a view is safe, and the view is left again by its timer",
+	},
+	{
+		Name: "new-view-shows-nobody", Breaks: "The members that a new view quotes are not taken to have reached it.",
+		Edits: []Edit{{engineGo, `			b.highest = max(b.highest, c.vote.View)
+`, `			_ = b
+`}},
+		Unseen: "their own votes show it a little later",
+	},
+	{
+		Name: "claims-of-unopened-views", Breaks: "A new view may quote a claim of what was prepared in that very view.",
+		Edits:  []Edit{{newviewGo, ` || claim.Prepared > v.View {`, ` {`}},
+		Unseen: "nothing can be prepared there before it is opened, so no certificate backs such a claim",
+	},
 }

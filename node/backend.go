@@ -13,6 +13,7 @@ import (
 	"github.com/deliberd/deliberd/internal/sign"
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/membership"
+	"github.com/deliberd/deliberd/pbft"
 	"github.com/deliberd/deliberd/raftpath"
 )
 
@@ -191,7 +192,7 @@ func (n *Node) Guilt(context.Context) ([]api.Guilt, error) {
 	if n.bft == nil {
 		return out, nil
 	}
-	proofs := n.bft.Guilt()
+	proofs := slices.DeleteFunc(n.bft.Guilt(), func(g pbft.Guilt) bool { return g.Instance.Genesis != n.cluster })
 	if len(proofs) == 0 {
 		return out, nil
 	}
@@ -205,8 +206,15 @@ func (n *Node) Guilt(context.Context) ([]api.Guilt, error) {
 			if err != nil {
 				return err
 			}
-			if ok && g.Signer() < len(c.Members) { // not so while a node that lost its state catches up
-				out = append(out, api.Guilt{NodeID: c.Members[g.Signer()].Node, Proof: g})
+			if !ok {
+				continue // a node that lost its state and catches up does not know the epoch yet
+			}
+			committee, err := pbft.NewCommittee(c)
+			if err != nil {
+				return err
+			}
+			if g.Verify(committee) == nil { // whatever the disk says
+				out = append(out, api.Guilt{NodeID: committee.Node(g.Signer()), Proof: g})
 			}
 		}
 		return nil

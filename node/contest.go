@@ -64,8 +64,8 @@ func (n *Node) contestAll() error {
 		return nil
 	}
 	for _, r := range frozen {
-		if err := n.contest(r); err != nil {
-			return err
+		if err := n.contest(r); err != nil { // this round's own trouble: the others go on
+			n.log.Error("taking part in a contested round failed", "round", r.Round, "err", err)
 		}
 	}
 	return err

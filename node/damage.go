@@ -17,25 +17,16 @@ const (
 // assertion, a fault in mapped memory) into a refusal that says what to do.
 func recoverCorrupt(err *error, dir string) {
 	if why := recover(); why != nil {
-		*err = machine.Refuse(CodeCorrupt, "restore the folder from a copy of its own, or remove this node from the cluster and join again with a new one",
+		*err = machine.Refuse(CodeCorrupt, "remove this node from the cluster and join again with a new data folder; a copy of the folder from earlier does not know what this node has signed since",
 			"a database in %s is damaged: %.200s", dir, fmt.Sprint(why))
 	}
 }
-
-// raftRan marks, in the node's own part of the store, that Raft has run here:
-// this node may have voted and acknowledged.
-var raftRan = []byte("raft-ran")
 
 // checkVotes refuses to run a voter that has lost Raft's folder. It would vote
 // again in a term in which it has voted, and for a log that lacks what it has
 // acknowledged: a write that a majority has could be undone.
 func (n *Node) checkVotes() error {
-	ran := false
-	err := n.store.Local(func(tx machine.Tx) error {
-		mark, err := tx.Get(raftRan)
-		ran = mark != nil
-		return err
-	})
+	ran, err := n.noted(votedRaft)
 	if err != nil || !ran || n.hasRaftFolder() {
 		return err
 	}
@@ -53,7 +44,7 @@ func (n *Node) markRaft() error {
 	if n.marked || !n.hasRaftFolder() {
 		return nil
 	}
-	err := n.store.UpdateLocal(func(tx machine.Tx) error { return tx.Put(raftRan, []byte{1}) })
+	err := n.note(votedRaft)
 	n.marked = err == nil
 	return err
 }

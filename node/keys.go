@@ -24,6 +24,7 @@ type Keys struct {
 	Identity sign.Key `json:"identity"`
 	PBFT     sign.Key `json:"pbft"`
 	Attest   sign.Key `json:"attest"`
+	uses
 }
 
 // NewKeys makes three fresh keys.
@@ -53,11 +54,12 @@ func LoadKeys(dir string) (Keys, error) {
 		Identity json.RawMessage `json:"identity"`
 		PBFT     json.RawMessage `json:"pbft"`
 		Attest   json.RawMessage `json:"attest"`
+		uses
 	}
 	if err := canon.Decode(raw, &file); err != nil {
 		return Keys{}, fmt.Errorf("%s: %w", keysFile, err)
 	}
-	var k Keys
+	k := Keys{uses: file.uses}
 	for into, text := range map[*sign.Key]json.RawMessage{&k.Identity: file.Identity, &k.PBFT: file.PBFT, &k.Attest: file.Attest} {
 		if *into, err = sign.ParseKey(text); err != nil {
 			return Keys{}, fmt.Errorf("%s: %w", keysFile, err)
@@ -66,7 +68,7 @@ func LoadKeys(dir string) (Keys, error) {
 	return k, nil
 }
 
-// Save writes the keys into a data folder, which is made if missing. It never
+// Save writes fresh keys into a data folder, which is made if missing. It never
 // replaces keys: that would take the node's identity away.
 func (k Keys) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -32,6 +32,7 @@ type Node struct {
 	cfg      Config
 	log      *slog.Logger
 	keys     Keys
+	uses     uses // of the keys, as noted since
 	genesis  membership.Genesis
 	cluster  string
 	store    *store.Store
@@ -85,6 +86,7 @@ func (n *Node) start() (err error) {
 		}
 		return err
 	}
+	n.uses = n.keys.uses
 	n.log = n.cfg.Logger.With("node", short(n.keys.ID()))
 	if n.verifier, err = newVerifier(); err != nil {
 		return err
@@ -181,14 +183,14 @@ func (n *Node) openPath(c *circle) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := n.checkVotes(); err != nil {
+		return err
+	}
 	if err := n.bootstrap(); err != nil {
 		return err
 	}
 	if c.epoch > 0 {
 		n.path.Reconcile(c.voters)
-	}
-	if err := n.checkVotes(); err != nil {
-		return err
 	}
 	if err := n.path.Start(); err != nil {
 		return err
@@ -213,19 +215,10 @@ func (n *Node) bootstrap() error {
 	return err
 }
 
-// keyUsed marks, in the node's own part of the store, that the PBFT key may
-// have signed: from then on it signs only with its journal.
-var keyUsed = []byte("pbft-key-used")
-
 // openBFT opens the journal of what this node has signed. A node whose
 // journal is lost stays mute: it follows and serves, and signs nothing.
 func (n *Node) openBFT() error {
-	used := false
-	err := n.store.Local(func(tx machine.Tx) error {
-		mark, err := tx.Get(keyUsed)
-		used = mark != nil
-		return err
-	})
+	used, err := n.noted(signedPBFT)
 	if err != nil {
 		return err
 	}
@@ -250,7 +243,7 @@ func (n *Node) openBFT() error {
 		n.bft.Deliver(from, frame)
 		return nil
 	})
-	return n.store.UpdateLocal(func(tx machine.Tx) error { return tx.Put(keyUsed, []byte{1}) })
+	return n.note(signedPBFT)
 }
 
 // serve opens the doors and begins the node's own duties.
@@ -354,10 +347,10 @@ func (n *Node) Close() error {
 		if n.path != nil {
 			errs = append(errs, n.path.Close())
 		}
-		n.wg.Wait()
-		if n.bft != nil {
+		if n.bft != nil { // which hands in certificates until then
 			errs = append(errs, n.bft.Close())
 		}
+		n.wg.Wait()
 		if n.host != nil {
 			errs = append(errs, n.host.Close())
 		}

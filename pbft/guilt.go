@@ -4,7 +4,8 @@ import "github.com/deliberd/deliberd/machine"
 
 // Guilt proves that a member cast two different votes in one slot: same
 // instance, view and phase, both signed by its key of the instance's epoch. An
-// honest member cannot come to produce one.
+// honest member cannot come to produce one, unless what it had stored was lost
+// or replaced by an older copy and it signs nevertheless.
 type Guilt struct {
 	Instance Instance `json:"instance"`
 	A        Vote     `json:"a"` // without its own proof, as is B

@@ -93,11 +93,11 @@ func (a *app) guiltCommand() *cobra.Command {
 		Use:   "guilt",
 		Short: "List the voters that a node can prove to have signed two different votes",
 		Long: `List the voters against which a node holds proof: two different votes in one slot
-(round, view and phase), both signed with the voter's key. Honest voters cannot
-come to produce one, so the operator of a guilty voter should be asked why, and
-the voter be removed. --json prints the proofs; package pbft verifies them
-against the voters of the epoch.`,
-		Example: "  deliberd guilt --as ops\n  deliberd guilt --as ops --json",
+(round, view and phase), both signed with the voter's key. An honest voter comes
+to that only when an older copy of its data folder was put back, or its key runs
+in two places. Ask its operator, and remove the voter. --json prints the proofs;
+package pbft verifies them against the voters of the epoch.`,
+		Example: "  deliberd guilt\n  deliberd guilt --as ops --json",
 		Args:    args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.call(cmd, func(ctx context.Context, c *client.Client) error {

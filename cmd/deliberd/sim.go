@@ -14,6 +14,7 @@ import (
 
 	"github.com/deliberd/deliberd/internal/canon"
 	"github.com/deliberd/deliberd/machine"
+	"github.com/deliberd/deliberd/pbft/quorum"
 	"github.com/deliberd/deliberd/pbft/sim"
 	"github.com/deliberd/deliberd/pbft/sim/campaign"
 )
@@ -54,16 +55,12 @@ flags give the same bytes on every machine.`,
   deliberd sim --nodes 4 --excess 1 --save broken.json; deliberd sim --plan broken.json`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.kinds(); err != nil {
+			if err := f.check(cmd); err != nil {
 				return err
 			}
 			switch {
 			case f.plan != "":
-				text, err := a.readInput(f.plan)
-				if err != nil {
-					return err
-				}
-				plan, err := sim.ParsePlan(text)
+				plan, err := a.readPlan(f.plan)
 				if err != nil {
 					return err
 				}
@@ -83,7 +80,7 @@ flags give the same bytes on every machine.`,
 	}
 	flags := cmd.Flags()
 	flags.Int64Var(&f.Seed, "seed", 1, "first seed")
-	flags.Int64Var(&f.Schedules, "schedules", 100_000, "how many schedules to play")
+	flags.Int64Var(&f.Schedules, "schedules", 100_000, "play at least this many schedules that count")
 	flags.Int64Var(&f.Seeds, "seeds", 0, "play exactly this many seeds, whether their schedules count or not")
 	flags.IntSliceVar(&f.Sizes, "nodes", sim.Sizes(), "sizes of the committee")
 	flags.StringSliceVar(&f.adversary, "adversary", []string{"all"}, "ways of lying, all or none")
@@ -93,8 +90,47 @@ flags give the same bytes on every machine.`,
 	flags.DurationVar(&f.Every, "every", 10*time.Second, "time between lines of progress")
 	flags.BoolVar(&f.replay, "replay", false, "play --seed alone and print its transcript")
 	flags.StringVar(&f.plan, "plan", "", "play the plan in this file and print its transcript")
-	flags.StringVar(&f.save, "save", "", "file for the plan of a violation, made small")
+	flags.StringVar(&f.save, "save", "", "write the plan of a violation, made small, to this file")
 	return cmd
+}
+
+// check refuses flags that cannot be, or that would be ignored, and reads --adversary.
+func (f *simFlags) check(cmd *cobra.Command) error {
+	mode, ignored := "", []string(nil)
+	switch {
+	case f.plan != "":
+		mode, ignored = "--plan plays what is in the file", []string{"seed", "replay", "schedules", "seeds", "nodes", "adversary", "excess", "ed25519", "workers", "every", "save"}
+	case f.replay:
+		mode, ignored = "--replay plays --seed alone", []string{"schedules", "seeds", "workers", "every", "save"}
+	case cmd.Flags().Changed("seeds"):
+		mode, ignored = "--seeds says how much is played", []string{"schedules"}
+	}
+	for _, name := range ignored {
+		if cmd.Flags().Changed(name) {
+			return usage("%s: leave --%s away", mode, name)
+		}
+	}
+	if cmd.Flags().Changed("plan") && f.plan == "" {
+		return usage("--plan needs a file")
+	}
+	switch most := int64(sim.MaxSeed / 2); {
+	case f.Schedules < 1:
+		return usage("--schedules is at least 1")
+	case cmd.Flags().Changed("seeds") && (f.Seeds < 1 || f.Seeds > most):
+		return usage("--seeds is from 1 to %d", most)
+	case f.Seed < -sim.MaxSeed || f.Seed > most:
+		return usage("--seed is from %d to %d", -sim.MaxSeed, most)
+	case f.Excess < 0:
+		return usage("--excess is not below 0")
+	case f.Workers < 0:
+		return usage("--workers is not below 0")
+	case f.Every <= 0:
+		return usage("--every is longer than 0")
+	}
+	if f.Seeds > 0 {
+		f.Schedules = 0
+	}
+	return f.kinds()
 }
 
 // kinds reads --adversary.
@@ -110,28 +146,62 @@ func (f *simFlags) kinds() error {
 		case slices.Contains(sim.Kinds(), sim.Kind(name)):
 			f.Kinds = append(f.Kinds, sim.Kind(name))
 		default:
-			return usage("no adversary is called %q", name)
+			var names []string
+			for _, k := range sim.Kinds() {
+				names = append(names, string(k))
+			}
+			fix := "name some of " + strings.Join(names, ", ") + "; or all, or none by itself"
+			return machine.Refuse("usage", fix, "No adversary is called %q.", name)
 		}
 	}
 	if f.Excess > 0 && len(f.Kinds) == 0 {
 		return usage("--excess needs an adversary")
 	}
-	if f.Schedules < 1 || f.Seeds < 0 {
-		return usage("--schedules is at least 1, --seeds not below 0")
-	}
-	if f.Seeds > 0 {
-		f.Schedules = 0
-	}
-	if f.Seed < -sim.MaxSeed || f.Seed > sim.MaxSeed/2 {
-		return usage("--seed is from -2^53 to 2^52")
-	}
 	return nil
+}
+
+// readPlan reads the plan in a file.
+func (a *app) readPlan(name string) (plan sim.Plan, err error) {
+	text, err := a.readInput(name)
+	if err == nil {
+		plan, err = sim.ParsePlan(text)
+	}
+	if r, ok := machine.IsRefusal(err); ok {
+		return plan, machine.Refuse("usage", r.Fix, "%s: %s", name, r.Message)
+	}
+	if err != nil {
+		return plan, usage("%s", err)
+	}
+	return plan, nil
+}
+
+// writable refuses a file that cannot be written, and leaves it as it is.
+func writable(name string) error {
+	_, err := os.Lstat(name)
+	missing := os.IsNotExist(err)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return usage("--save: %s", err)
+	}
+	if err := f.Close(); err != nil || !missing {
+		return err
+	}
+	return os.Remove(name)
+}
+
+// expected says of a plan with too many liars that its violation is no wonder.
+func expected(p sim.Plan) string {
+	if f := quorum.F(p.Nodes); len(p.Liars) > f {
+		return fmt.Sprintf(" This was to be expected: of %d members %d lie, more than the %d that the committee tolerates.", p.Nodes, len(p.Liars), f)
+	}
+	return ""
 }
 
 // simReport is what a campaign printed as JSON.
 type simReport struct {
 	campaign.Report
 	Smallest   *sim.Plan `json:"smallest,omitempty"` // of the first violation
+	Saved      string    `json:"saved,omitempty"`    // the file that holds it
 	Transcript string    `json:"transcript,omitempty"`
 }
 
@@ -139,6 +209,11 @@ type simReport struct {
 func (a *app) campaign(ctx context.Context, f *simFlags) error {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(1600)) // schedules are short and leave little behind
+	}
+	if f.save != "" {
+		if err := writable(f.save); err != nil {
+			return err
+		}
 	}
 	f.Progress = func(r campaign.Report) {
 		of := ""
@@ -152,11 +227,19 @@ func (a *app) campaign(ctx context.Context, f *simFlags) error {
 		return usage("%s", err)
 	}
 	out := simReport{Report: report}
+	var refusal error
 	if len(report.Violations) > 0 {
 		first := report.Violations[0]
 		player := sim.NewPlayer(sim.NewWorld(first.Nodes, f.Genuine))
 		small := player.Shrink(first.Plan)
-		out.Smallest, out.Transcript = &small, player.Play(small, true).Transcript
+		result := player.Play(small, true)
+		out.Smallest, out.Transcript = &small, result.Transcript
+		violation := first.Violation
+		if result.Violation != nil { // played twice it may go another way
+			violation = *result.Violation
+		}
+		refusal = machine.Refuse("violation", fmt.Sprintf("play it as it was before it was made small: deliberd sim --nodes %d --seed %d --replay, with the same --adversary and --excess", first.Nodes, first.Seed),
+			"Seed %d with %d nodes, made small, violates %s: %s.%s", first.Seed, first.Nodes, violation.Oracle, violation.Detail, expected(small))
 		if f.save != "" {
 			text, err := canon.Marshal(small)
 			if err != nil {
@@ -165,15 +248,14 @@ func (a *app) campaign(ctx context.Context, f *simFlags) error {
 			if err := os.WriteFile(f.save, text, 0o644); err != nil {
 				return err
 			}
+			out.Saved = f.save
 		}
 	}
 	if err := a.show(out, func(w io.Writer) { printCampaign(w, &out) }); err != nil {
 		return err
 	}
-	if len(report.Violations) > 0 {
-		first := report.Violations[0]
-		return machine.Refuse("violation", fmt.Sprintf("play it again: deliberd sim --nodes %d --seed %d --replay, with the same --adversary and --excess", first.Nodes, first.Seed),
-			"Seed %d with %d nodes violates %s: %s.", first.Seed, first.Nodes, first.Violation.Oracle, first.Violation.Detail)
+	if refusal != nil {
+		return refusal
 	}
 	if ctx.Err() != nil {
 		return machine.Refuse("interrupted", fmt.Sprintf("go on with --seed %d", report.NextSeed), "The campaign was interrupted after %d schedules.", report.Schedules)
@@ -182,7 +264,14 @@ func (a *app) campaign(ctx context.Context, f *simFlags) error {
 }
 
 func printCampaign(w io.Writer, r *simReport) {
-	facts(w, "schedules", number(r.Schedules), "seeds", fmt.Sprintf("%d to %d", r.FirstSeed, r.NextSeed-1), "a minute", fmt.Sprintf("%.0f", r.PerMinute),
+	seeds := "none"
+	if r.NextSeed > r.FirstSeed {
+		seeds = fmt.Sprintf("%d to %d", r.FirstSeed, r.NextSeed-1)
+	}
+	if beyond := r.Played - (r.NextSeed - r.FirstSeed); beyond > 0 {
+		seeds += fmt.Sprintf(", and %d beyond", beyond)
+	}
+	facts(w, "schedules", number(r.Schedules), "seeds", seeds, "a minute", fmt.Sprintf("%.0f", r.PerMinute),
 		"faults", number(r.Faults), "messages", number(r.Messages), "played twice", number(r.Rechecked), "violations", number(len(r.Violations)))
 	var rows [][]string
 	for _, k := range sim.Kinds() {
@@ -196,6 +285,9 @@ func printCampaign(w io.Writer, r *simReport) {
 	}
 	if r.Transcript != "" {
 		fmt.Fprintf(w, "\n%s\n", r.Transcript)
+	}
+	if r.Saved != "" {
+		fmt.Fprintf(w, "The plan is in %s: deliberd sim --plan %s plays it.\n", r.Saved, r.Saved)
 	}
 }
 
@@ -217,7 +309,7 @@ func (a *app) playOne(plan sim.Plan) error {
 		facts(w, "decided", decided, "views", number(result.Views+1), "faults", number(result.Faults), "ticks", number(result.Ticks), "fingerprint", fmt.Sprintf("%016x", result.Fingerprint))
 	})
 	if err == nil && result.Violation != nil {
-		return machine.Refuse("violation", "read the transcript: its last line is where it went wrong", "The plan violates %s: %s.", result.Violation.Oracle, result.Violation.Detail)
+		return machine.Refuse("violation", "read the transcript: the line VIOLATION is where it went wrong", "The plan violates %s: %s.%s", result.Violation.Oracle, result.Violation.Detail, expected(plan))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (p *Plan) Check() error {
 		return bad("A committee has 1 to %d nodes, the plan has %d.", MaxNodes, p.Nodes)
 	}
 	if p.Seed < -MaxSeed || p.Seed > MaxSeed {
-		return bad("A seed is from -2^53 to 2^53, got %d.", p.Seed)
+		return bad("A seed is from %d to %d, got %d.", -MaxSeed, MaxSeed, p.Seed)
 	}
 	seats := map[int]bool{}
 	for _, l := range p.Liars {

@@ -22,6 +22,21 @@
 // and as unforgeable here, since liars sign with their own keys only. Plan.Genuine
 // plays with Ed25519.
 //
+// # Transcripts
+//
+// A line begins with its time: 305.2 is tick 305 and two of its eight units.
+// Members are known by their seats, from 0; an honest member is written 1, the
+// replicas under a liar's key 5a, 5b and so on. A vote is written phase(view,
+// value): A and B are right values, X is wrong.
+//
+//   - 1 stores and sends V: to all others; each arrival has its own line
+//   - 1→3a V: what replica 1 sent arrives at the first replica under key 3
+//   - liar 1→2 V: a lie of liar 1, which none of its replicas told, arrives at 2;
+//     V may be forged in another's name
+//   - 1→2 V: reason: V arrives and is refused; with "lost" it never arrives
+//   - V of another instance: the vote shares the frame and does not count here
+//   - VIOLATION: where it went wrong; a few lines may follow of what was under way
+//
 // # Oracles
 //
 //   - agreement: two honest replicas decide different values

@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/deliberd/deliberd/pbft"
+import (
+	"slices"
+
+	"github.com/deliberd/deliberd/pbft"
+)
 
 // count is the number of honest members who said something.
 func (r *run) count(match func(seat int, v *pbft.Vote) bool) int {
@@ -40,7 +44,7 @@ func (r *run) judge() {
 	need := r.committee.Q() - len(r.liars)
 	lowest := uint64(1 << 62)
 	var first pbft.Digest
-	for view := range r.highest() + 1 {
+	for _, view := range r.spoken() {
 		prepared := 0
 		for _, d := range []pbft.Digest{valueA, valueB, valueX} {
 			if n := r.acceptors(view, d); n > 0 && n >= need {
@@ -86,14 +90,17 @@ func (r *run) heldLock(view uint64, d pbft.Digest) {
 	}
 }
 
-// highest is the highest view that an honest member spoke in.
-func (r *run) highest() (view uint64) {
+// spoken are the views that an honest member spoke in, in order. With too many
+// liars they may be few and far apart: liars name views near 2^48.
+func (r *run) spoken() []uint64 {
+	var views []uint64
 	for _, votes := range r.said {
 		for i := range votes {
-			view = max(view, votes[i].View)
+			views = append(views, votes[i].View)
 		}
 	}
-	return view
+	slices.Sort(views)
+	return slices.Compact(views)
 }
 
 // assemble makes a certificate of honest commits and as many liars as it takes.

@@ -2,15 +2,55 @@ package sim
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/deliberd/deliberd/pbft"
 )
 
+// allViews is how many views from 0 the adversary looks at one by one.
+const allViews = 64
+
+// near are the views that the adversary may open, in order: up to the one after
+// the last that an honest replica reached. With too many liars that may be near
+// 2^48: beyond the first views it looks at those that somebody has left for.
+func (r *run) near() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		end := r.result.Views + 2
+		for view := range min(end, allViews) {
+			if !yield(view) {
+				return
+			}
+		}
+		if end <= allViews {
+			return
+		}
+		for _, view := range r.heardViews(end, pbft.ViewChange) {
+			if view >= allViews && !yield(view) {
+				return
+			}
+		}
+	}
+}
+
+// heardViews are the views below an end in which votes of some phases were
+// heard, in order.
+func (r *run) heardViews(end uint64, phases ...pbft.Phase) (views []uint64) {
+	for _, phase := range phases {
+		for i := range r.pool.votes[phase] {
+			if view := r.pool.votes[phase][i].vote.View; view < end {
+				views = append(views, view)
+			}
+		}
+	}
+	slices.Sort(views)
+	return slices.Compact(views)
+}
+
 // openViews proposes in the views whose primary a liar is, one value to some
 // and another to others, each with the best justification there is.
 func (r *run) openViews(l *liar) {
-	for view := range r.result.Views + 2 {
+	for view := range r.near() {
 		if r.primary(view) != l.seat || l.opened[view] < 0 {
 			continue
 		}
@@ -153,7 +193,10 @@ func (r *run) choose(l *liar, view uint64, want pbft.Digest, claims []pbft.Claim
 // garbageNewViews opens the views whose primary a liar is by view changes that
 // do not justify it, as soon as one less than a quorum is there, and then again.
 func (r *run) garbageNewViews(l *liar) {
-	for view := uint64(1); view < r.result.Views+2; view++ {
+	for view := range r.near() {
+		if view == 0 {
+			continue
+		}
 		have := len(r.liars) + r.changed(view)
 		if r.primary(view) == l.seat && have >= r.committee.Q()-1 && l.once(view, 98, uint64(have)) {
 			r.garbageNewView(l, view, r.draw(l, view, uint64(have), 25))
@@ -204,11 +247,17 @@ func (r *run) garbageNewView(l *liar, view, luck uint64) {
 	r.say(l, pbft.Vote{View: view, Phase: pbft.PrePrepare, Digest: d, Proof: nv.Encode()})
 }
 
-// anyPrepared is the last certificate below a view that can be assembled, or nil.
+// anyPrepared is the last certificate below a view that can be assembled, or
+// nil. Where nobody accepted anything that takes a quorum of liars, for whom
+// the view just below is as good as any.
 func (r *run) anyPrepared(below uint64) *pbft.Prepared {
-	for view := below; view > 0; view-- {
+	if below == 0 {
+		return nil
+	}
+	views := append(r.heardViews(below-1, pbft.PrePrepare, pbft.Prepare), below-1)
+	for _, view := range slices.Backward(views) {
 		for _, d := range []pbft.Digest{valueA, valueB} {
-			if p := r.prepared(view-1, d); p != nil {
+			if p := r.prepared(view, d); p != nil {
 				return p
 			}
 		}

@@ -16,6 +16,7 @@ type message struct {
 	verified pbft.Verified
 	cert     *pbft.Certificate
 	checked  pbft.VerifiedCertificate
+	world    *World // whose instance it is about
 	from     int    // the participant or, negative, −1 minus the liar's seat
 	view     uint64 // the highest view that it speaks of
 	id       uint64 // draws its luck
@@ -28,7 +29,11 @@ func (m *message) String() string {
 	}
 	var votes []string
 	for _, v := range m.frame.Votes() {
-		votes = append(votes, describe(v))
+		text := describe(v)
+		if v.Key != m.world.key {
+			text += " of another instance"
+		}
+		votes = append(votes, text)
 	}
 	return strings.Join(votes, " ")
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/deliberd/deliberd/pbft"
 	"github.com/deliberd/deliberd/pbft/quorum"
 )
 
@@ -139,6 +141,46 @@ func TestAFailingPlanShrinksAndStillFails(t *testing.T) {
 		return
 	}
 	t.Fatal("two liars of four never break agreement")
+}
+
+// TestLiarsWhoNameViewsFarAwayDoNotMakeAScheduleLong plays schedules in which
+// too many liars pull honest members into views near 2^48.
+func TestLiarsWhoNameViewsFarAwayDoNotMakeAScheduleLong(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if r := play(NewPlan(30, Mix{Nodes: 3, Kinds: Kinds(), Excess: 1}), false); r.Violation == nil || r.Views < pbft.MaxView/2 {
+			t.Errorf("%v in view %d", r.Violation, r.Views)
+		}
+		r := &run{World: NewWorld(4, false), said: make([][]pbft.Vote, 4), liar: make([]bool, 4), liars: []*liar{newLiar(Liar{Seat: 0, Kinds: []Kind{Garbage, Lying}}, 1)}}
+		r.result.Views = pbft.MaxView
+		for _, view := range []uint64{3, 70, pbft.MaxView, 70} {
+			r.pool.votes[pbft.ViewChange] = append(r.pool.votes[pbft.ViewChange], overheard{seat: 1, vote: pbft.Vote{View: view, Phase: pbft.ViewChange}})
+		}
+		near := slices.Collect(r.near())
+		if len(near) != allViews+2 || near[allViews-1] != allViews-1 || near[allViews] != 70 || near[allViews+1] != pbft.MaxView {
+			t.Errorf("the adversary may open %v", near)
+		}
+		r.openViews(r.liars[0])
+		r.garbageNewViews(r.liars[0])
+		if p := r.anyPrepared(pbft.MaxView); p != nil {
+			t.Errorf("prepared of nothing: %+v", p)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("a schedule does not end")
+	}
+}
+
+func TestVotesOfAnotherInstanceAreMarkedInTranscripts(t *testing.T) {
+	p := NewPlan(11, Mix{Nodes: 4})
+	p.Batched = true
+	transcript := play(p, true).Transcript
+	if !strings.Contains(transcript, "prepare(0, B) of another instance") || strings.Contains(transcript, "pre-prepare(0, A) of another") {
+		t.Error(transcript)
+	}
 }
 
 func FuzzPlan(f *testing.F) {

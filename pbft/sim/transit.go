@@ -162,7 +162,7 @@ func (r *run) admit(encoded []byte, from int, id uint64) *message {
 	if err != nil {
 		return nil
 	}
-	m := &message{frame: frame, cert: cert, from: from, id: id}
+	m := &message{world: r.World, frame: frame, cert: cert, from: from, id: id}
 	if cert != nil {
 		m.view = cert.View
 		m.checked, err = r.committee.CheckCertificate(r.instance, cert)

@@ -31,8 +31,8 @@ type Options struct {
 	// Recheck plays one schedule in that many twice and demands equal results;
 	// 0 means 1,000.
 	Recheck  int64
-	Chunk    int64 // seeds that a worker plays at a time; default 256
-	Keep     int   // violations kept; the campaign stops at that many. Default 1.
+	Chunk    int64 // seeds that a worker plays at a time; default 256, or less when Schedules is small
+	Keep     int   // the campaign stops at that many violations, or as soon as a worker has found as many. Default 1.
 	Progress func(Report)
 	Every    time.Duration // between calls of Progress; default 10 s
 }
@@ -46,10 +46,12 @@ type Finding struct {
 	Plan      sim.Plan      `json:"plan"`
 }
 
-// Report is what a campaign has done so far.
+// Report is what a campaign has done so far. Workers take ranges of seeds in
+// turn, so that one which ended early may have played seeds beyond NextSeed too:
+// they count in all fields but that one.
 type Report struct {
 	FirstSeed  int64              `json:"first_seed"`
-	NextSeed   int64              `json:"next_seed"` // all before it have been played
+	NextSeed   int64              `json:"next_seed"` // the lowest from FirstSeed that has not been played
 	Played     int64              `json:"played"`
 	Schedules  int64              `json:"schedules"` // of two views or more, with a fault
 	Views      map[uint64]int64   `json:"views"`     // schedules by the highest view reached
@@ -66,12 +68,17 @@ type Report struct {
 // Run plays until the wanted number of schedules is reached, the context ends
 // or enough violations are found.
 func Run(ctx context.Context, o Options) (Report, error) {
+	return run(ctx, o, func(int64) {})
+}
+
+// run is [Run], and tells of each seed that is played.
+func run(ctx context.Context, o Options, playing func(seed int64)) (Report, error) {
 	if err := o.defaults(); err != nil {
 		return Report{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &campaign{Options: o, cancel: cancel, start: time.Now(), total: newReport(o.Seed)}
+	c := &campaign{Options: o, playing: playing, cancel: cancel, start: time.Now(), total: newReport(o.Seed), ends: map[int64]int64{}}
 	c.next.Store(o.Seed)
 	var workers sync.WaitGroup
 	for range o.Workers {
@@ -116,6 +123,9 @@ func (o *Options) defaults() error {
 	}
 	if o.Chunk <= 0 {
 		o.Chunk = 256
+		if o.Schedules > 0 {
+			o.Chunk = min(o.Chunk, max(1, o.Schedules/int64(4*o.Workers)))
+		}
 	}
 	o.Keep = max(o.Keep, 1)
 	return nil
@@ -123,11 +133,13 @@ func (o *Options) defaults() error {
 
 type campaign struct {
 	Options
-	cancel context.CancelFunc
-	start  time.Time
-	next   atomic.Int64
-	mu     sync.Mutex
-	total  Report
+	playing func(seed int64)
+	cancel  context.CancelFunc
+	start   time.Time
+	next    atomic.Int64
+	mu      sync.Mutex
+	total   Report
+	ends    map[int64]int64 // of the ranges played beyond total.NextSeed, by their first seed
 }
 
 func newReport(seed int64) Report {
@@ -151,15 +163,16 @@ func (c *campaign) work(ctx context.Context) {
 			return
 		}
 		part := newReport(from)
-		for seed := from; seed < end && ctx.Err() == nil; seed++ {
-			n := c.Sizes[uint64(seed)%uint64(len(c.Sizes))]
-			c.playOne(&part, players[n], seed, n)
+		for ; part.NextSeed < end && len(part.Violations) < c.Keep && ctx.Err() == nil; part.NextSeed++ {
+			n := c.Sizes[uint64(part.NextSeed)%uint64(len(c.Sizes))]
+			c.playOne(&part, players[n], part.NextSeed, n)
 		}
-		c.add(part, end)
+		c.add(part)
 	}
 }
 
 func (c *campaign) playOne(part *Report, player *sim.Player, seed int64, n int) {
+	c.playing(seed)
 	plan := sim.NewPlan(seed, sim.Mix{Nodes: n, Kinds: c.Kinds, Excess: c.Excess})
 	plan.Genuine = c.Genuine
 	result := player.Play(plan, false)
@@ -189,7 +202,7 @@ func (c *campaign) playOne(part *Report, player *sim.Player, seed int64, n int) 
 
 // add joins what a worker has done to the whole, and ends the campaign when it
 // is enough.
-func (c *campaign) add(part Report, end int64) {
+func (c *campaign) add(part Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.total
@@ -201,7 +214,15 @@ func (c *campaign) add(part Report, end int64) {
 	t.Faults += part.Faults
 	t.Messages += part.Messages
 	t.Rechecked += part.Rechecked
-	t.NextSeed = max(t.NextSeed, end)
+	c.ends[part.FirstSeed] = part.NextSeed
+	for {
+		end, ok := c.ends[t.NextSeed]
+		if !ok || end == t.NextSeed { // not played yet, or broken off before its first seed
+			break
+		}
+		delete(c.ends, t.NextSeed)
+		t.NextSeed = end
+	}
 	for k, n := range part.Views {
 		t.Views[k] += n
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func TestWithTooManyLiarsAgreementBreaks(t *testing.T) {
 				t.Fatalf("%d nodes with too many liars: only %v in %d seeds", n, oracles, seed)
 			}
 			r, err := Run(t.Context(), Options{
-				Seed: seed, Schedules: 1, Chunk: 16, Sizes: []int{n}, Kinds: []sim.Kind{sim.DoubleVoter, sim.Equivocating, sim.Twins},
+				Seed: seed, Schedules: 1, Chunk: 16, Keep: 16, Sizes: []int{n}, Kinds: []sim.Kind{sim.DoubleVoter, sim.Equivocating, sim.Twins},
 				Excess: 2*quorum.Q(n) - n - quorum.F(n),
 			})
 			if err != nil {
@@ -88,6 +89,56 @@ func TestACampaignEndsWhenItIsTold(t *testing.T) {
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v are taken", o)
 		}
+	}
+}
+
+func TestAllBeforeTheNextSeedHaveBeenPlayedAndThatOneHasNot(t *testing.T) {
+	for chunk := range int64(4) {
+		for after := 1; after < 400; after += 57 {
+			ctx, cancel := context.WithCancel(t.Context())
+			var mu sync.Mutex
+			played, count := map[int64]int{}, 0
+			r, err := run(ctx, Options{Seed: 100, Schedules: 1 << 50, Sizes: []int{4}, Workers: 4, Chunk: 1 + 20*chunk}, func(seed int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				played[seed]++
+				if count++; count == after {
+					cancel()
+				}
+			})
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seed := int64(100); seed < r.NextSeed; seed++ {
+				if played[seed] != 1 {
+					t.Fatalf("next is %d, and %d was played %d times", r.NextSeed, seed, played[seed])
+				}
+			}
+			if played[r.NextSeed] != 0 || r.Played != int64(len(played)) || r.FirstSeed != 100 {
+				t.Fatalf("%+v, played %d seeds, the next one %d times", r, len(played), played[r.NextSeed])
+			}
+		}
+	}
+}
+
+func TestACampaignPlaysLittleMoreThanItIsAskedFor(t *testing.T) {
+	r, err := Run(t.Context(), Options{Seed: 1, Schedules: 5, Sizes: []int{4}, Kinds: sim.Kinds(), Workers: 4})
+	if err != nil || r.Schedules < 5 || r.Played > 40 {
+		t.Errorf("%v, asked for 5 schedules, played %d, %d count", err, r.Played, r.Schedules)
+	}
+}
+
+func TestAWorkerStopsAtItsFirstViolation(t *testing.T) {
+	o := Options{Seed: 1, Seeds: 2000, Sizes: []int{4}, Kinds: []sim.Kind{sim.DoubleVoter, sim.Equivocating}, Excess: 1, Workers: 1}
+	r, err := Run(t.Context(), o)
+	if err != nil || len(r.Violations) != 1 || r.NextSeed != r.Violations[0].Seed+1 || r.Played != r.Violations[0].Played {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	o.Keep = 3
+	more, err := Run(t.Context(), o)
+	if err != nil || len(more.Violations) != 3 || more.Violations[0].Seed != r.Violations[0].Seed || more.NextSeed != more.Violations[2].Seed+1 {
+		t.Errorf("%v, %+v", err, more)
 	}
 }
 

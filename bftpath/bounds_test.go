@@ -11,8 +11,9 @@ import (
 // still is a driver whose loop does not run: nothing is taken from its queue.
 func still() *Driver {
 	d := &Driver{
-		cfg: Config{Self: nodeName(0), Key: testKey(0), Timeout: 10, Resend: 5}, log: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
-		queued: map[string]*usage{}, committees: map[uint64]*epochCommittee{}, started: map[pbft.Digest]pbft.Digest{},
+		cfg: Config{Self: nodeName(0), Key: testKey(0), Timeout: 10, Resend: 5}, log: slog.New(slog.DiscardHandler),
+		pub: testCommittee(1).Members[0].Key, wake: make(chan struct{}, 1),
+		queued: map[string]*usage{}, committees: map[uint64]*epochCommittee{}, started: map[pbft.Digest]begun{},
 	}
 	d.loop.init(d)
 	return d

@@ -187,6 +187,33 @@ func await(t testing.TB, what string, cond func() bool) {
 	}
 }
 
+// next waits for what a channel delivers.
+func next[T any](t testing.TB, what string, ch <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("timed out: %s", what)
+	}
+	return v
+}
+
+// awaitTaken waits until the driver has looked at all that has come in, and
+// has done what follows from all but the last of it.
+func awaitTaken(t testing.TB, d *Driver) {
+	t.Helper()
+	await(t, "what came in is looked at", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.inbox) == 0
+	})
+}
+
+// noTicks stops a driver's clock.
+func noTicks(_ int, cfg *Config) {
+	cfg.Ticker = func(time.Duration) (<-chan time.Time, func()) { return make(chan time.Time), func() {} }
+}
+
 // awaitDecision waits until the nodes have decided and checks the certificates.
 func (c *cluster) awaitDecision(id string, nodes ...int) {
 	c.t.Helper()

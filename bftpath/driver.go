@@ -75,7 +75,7 @@ type Driver struct {
 	inbox      []inbound
 	queued     map[string]*usage
 	committees map[uint64]*epochCommittee
-	started    map[pbft.Digest]pbft.Digest // instance key, digest
+	started    map[pbft.Digest]begun // by instance key
 	forgotten  graveyard
 	guilty     dock
 	closed     bool
@@ -110,6 +110,12 @@ type epochCommittee struct {
 }
 
 type usage struct{ count, bytes int }
+
+// begun is an instance that was started, and the digest that is right.
+type begun struct {
+	instance pbft.Instance
+	digest   pbft.Digest
+}
 
 // inbound is one thing for the loop: a message or a command.
 type inbound struct {
@@ -149,7 +155,7 @@ func New(cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, pub: [32]byte(cfg.Key.Public().(ed25519.PublicKey)), log: cfg.Log,
-		queued: map[string]*usage{}, committees: map[uint64]*epochCommittee{}, started: map[pbft.Digest]pbft.Digest{},
+		queued: map[string]*usage{}, committees: map[uint64]*epochCommittee{}, started: map[pbft.Digest]begun{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	journal, items, err := openJournal(cfg.Journal, d.pub, cfg.Create)
@@ -195,13 +201,14 @@ func (d *Driver) StartInstance(instance pbft.Instance, committee machine.Committ
 	if d.forgotten.holds(key) {
 		return fmt.Errorf("%w: %s %s", ErrForgotten, instance.Purpose, instance.ID)
 	}
-	if before, ok := d.started[key]; ok {
+	if known, ok := d.started[key]; ok {
+		before := known.digest
 		if before != digest {
 			return fmt.Errorf("%w: %s %s was started with digest %s, now %s", ErrConflict, instance.Purpose, instance.ID, before, pbft.Digest(digest))
 		}
 		return nil
 	}
-	d.started[key] = digest
+	d.started[key] = begun{instance, digest}
 	d.push(inbound{start: &startCommand{instance, key, digest, c}})
 	return nil
 }
@@ -242,20 +249,44 @@ func sameMembers(a, b machine.Committee) bool {
 	return true
 }
 
-// Forget drops a finished instance: nothing is sent, answered or signed for it
-// any more.
+// Instances are those started and not forgotten, in no order: the caller
+// forgets those that its state says have ended.
+func (d *Driver) Instances() []pbft.Instance {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]pbft.Instance, 0, len(d.started))
+	for _, s := range d.started {
+		out = append(out, s.instance)
+	}
+	return out
+}
+
+// Forget drops a finished instance: nothing is signed, answered or sent again
+// for it any more. What is on its way to the disk by then is sent once it is
+// there. A driver that has stopped signing forgets until it is restarted.
 func (d *Driver) Forget(instance pbft.Instance) {
 	key := instance.Key()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.usable() == nil && d.forgotten.add(key) {
+	if !d.closed && d.forgotten.add(key) {
 		delete(d.started, key)
 		d.push(inbound{forget: &key})
 	}
 }
 
+// member reports whether a committee known here lists the peer. Called with mu held.
+func (d *Driver) member(peer string) bool {
+	for _, c := range d.committees {
+		if c.prepared.Index(peer) != pbft.Observer {
+			return true
+		}
+	}
+	return false
+}
+
 // Deliver takes a message from a peer, whom the transport has authenticated,
-// and keeps its bytes. Messages beyond the peer's bounds are dropped.
+// and keeps its bytes. Messages beyond the peer's bounds are dropped, as are
+// certificates of peers that are no voters: those answer nobody.
 func (d *Driver) Deliver(peer string, message []byte) {
 	frame, cert, err := pbft.Decode(message)
 	d.mu.Lock()
@@ -265,7 +296,7 @@ func (d *Driver) Deliver(peer string, message []byte) {
 		u = &usage{}
 		d.queued[peer] = u
 	}
-	if err != nil || d.usable() != nil || u.count >= maxQueued || u.bytes+len(message) > maxQueuedBytes {
+	if err != nil || d.usable() != nil || cert != nil && !d.member(peer) || u.count >= maxQueued || u.bytes+len(message) > maxQueuedBytes {
 		d.stats.Dropped++
 		return
 	}

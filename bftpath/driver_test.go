@@ -223,7 +223,7 @@ func TestAFailedWriteEndsSigningAndNothingUnstoredIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.open("round", 0)
-	err := <-failures
+	err := next(t, "OnFailure hears of the failed write", failures)
 	if !errors.Is(err, os.ErrClosed) || d.Err() == nil {
 		t.Fatalf("failure %v, Err %v", err, d.Err())
 	}
@@ -261,7 +261,7 @@ func TestAFailedWriteStopsEveryInstanceOfTheEpoch(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hearOthersAccept(0, "a")
-	<-failures
+	next(t, "OnFailure hears of the failed write", failures)
 	c.hearOthersAccept(0, "b")
 	for range 20 { // timers end, and frames are repeated
 		ticks <- time.Time{}

@@ -2,6 +2,7 @@ package bftpath
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/pbft"
@@ -117,18 +118,22 @@ func (l *loop) queueVotes(in *instance, r pbft.Ready) {
 	}
 }
 
+// maxNotes is how many notes wait for votes to share their flush.
+const maxNotes = 1024
+
 // flush signs the waiting votes, as few frames as hold them, and sends them
 // to the disk. One flush is under way at a time; votes that come meanwhile
 // share the next.
 func (l *loop) flush() {
-	if l.flying != nil || l.d.Err() != nil {
+	if l.flying != nil || l.closing || l.d.Err() != nil {
 		return
 	}
 	if l.used > l.compact {
 		l.rewrite()
 		return
 	}
-	if len(l.out) == 0 && !l.urgent {
+	l.withdraw()
+	if len(l.out) == 0 && !l.urgent && len(l.notes) <= maxNotes {
 		return
 	}
 	batch := &signedBatch{engines: l.waiting}
@@ -151,6 +156,24 @@ func (l *loop) flush() {
 	l.flying = batch
 	l.used += sizeOf(items)
 	l.d.flusher.work <- flight{items: items}
+}
+
+// withdraw takes back the waiting votes of instances that were forgotten meanwhile.
+func (l *loop) withdraw() {
+	gone := map[pbft.Digest]bool{}
+	for _, in := range l.waiting {
+		if in.forgotten {
+			gone[in.engine.Key()] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	l.waiting = slices.DeleteFunc(l.waiting, func(in *instance) bool { return in.forgotten })
+	for i := range l.out {
+		l.out[i].votes = slices.DeleteFunc(l.out[i].votes, func(v pbft.Vote) bool { return gone[v.Key] })
+	}
+	l.out = slices.DeleteFunc(l.out, func(o outgoing) bool { return len(o.votes) == 0 })
 }
 
 // fitting is how many of the votes one frame can hold.
@@ -186,7 +209,9 @@ func (l *loop) landed(err error) {
 		}
 	})
 	for _, in := range batch.engines {
-		l.advance(in, batch)
+		if !in.forgotten {
+			l.advance(in, batch)
+		}
 	}
 	l.pump()
 }

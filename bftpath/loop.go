@@ -11,14 +11,16 @@ type loop struct {
 	d         *Driver
 	instances map[pbft.Digest]*instance
 	early     early
+	refusals  refusals
 	recalled  map[pbft.Digest]*pbft.Restored // from the journal, of instances not started yet
 	dirty     []*instance                    // engines that may have something ready
 
 	out     []outgoing  // votes to sign, by domain
 	waiting []*instance // whose votes these are
-	notes   []item      // to be stored with the next flush, whenever that is
+	notes   []item      // to be stored with the next flush, or when there are many
 	urgent  bool        // a note does not wait for votes to share its flush
 	flying  *signedBatch
+	closing bool  // no flush is begun any more
 	used    int64 // bytes of items since the file was written afresh
 	compact int64 // rewrite beyond this
 
@@ -42,6 +44,7 @@ func (l *loop) init(d *Driver) {
 	l.d, l.instances, l.compact = d, map[pbft.Digest]*instance{}, d.cfg.compactFrom
 	l.recalled = map[pbft.Digest]*pbft.Restored{}
 	l.early.init()
+	l.refusals.init(d.cfg.Tick)
 }
 
 // run is the driver's goroutine.
@@ -53,10 +56,7 @@ func (d *Driver) run() {
 	for {
 		select {
 		case <-d.stop:
-			if l.flying != nil {
-				l.landed(<-d.flusher.done)
-			}
-			l.lastNotes()
+			l.end()
 			return
 		case <-d.wake:
 			l.work()
@@ -68,7 +68,17 @@ func (d *Driver) run() {
 	}
 }
 
+// end waits for the write under way and stores what is left. Nothing is signed any more.
+func (l *loop) end() {
+	l.closing = true
+	if l.flying != nil {
+		l.landed(<-l.d.flusher.done)
+	}
+	l.lastNotes()
+}
+
 func (l *loop) tick() {
+	l.refusals.now++
 	for _, in := range l.instances {
 		in.engine.Tick()
 		if in.engine.HasReady() {
@@ -108,7 +118,7 @@ func (l *loop) work() {
 		case in.frame != nil:
 			frames = append(frames, &arrival{peer: in.peer, frame: in.frame, size: in.size})
 		case in.cert != nil:
-			l.certificate(in.cert)
+			l.certificate(in.peer, in.cert)
 		}
 	}
 	l.receive(frames)
@@ -127,6 +137,9 @@ func (l *loop) begin(s *startCommand) []*arrival {
 		delete(l.recalled, s.key)
 		if l.contradicts(s, r) {
 			l.recalled[s.key] = r
+			l.d.mu.Lock()
+			delete(l.d.started, s.key) // it may be started with the value that was decided
+			l.d.mu.Unlock()
 			return nil
 		}
 	}
@@ -156,12 +169,14 @@ func (l *loop) forget(key pbft.Digest) {
 		}
 	}
 	delete(l.recalled, key)
-	l.early.take(key)
-	l.notes = append(l.notes, item{itemForgotten, key[:]})
+	l.early.forget(key, l.waits)
+	if l.d.Err() == nil {
+		l.notes = append(l.notes, item{itemForgotten, key[:]})
+	}
 }
 
 // certificate hands a decision that a peer sent to its engine.
-func (l *loop) certificate(cert *pbft.Certificate) {
+func (l *loop) certificate(peer string, cert *pbft.Certificate) {
 	in := l.instances[cert.Instance.Key()]
 	if in == nil || in.engine.Decision() != nil {
 		return
@@ -171,7 +186,7 @@ func (l *loop) certificate(cert *pbft.Certificate) {
 		err = in.engine.StepCertificate(v)
 	}
 	if err != nil {
-		l.d.log.Warn("a certificate is refused", "instance", cert.Instance.ID, "err", err)
+		l.refuse("a certificate is refused", peer, err, "instance", cert.Instance.ID)
 		return
 	}
 	l.touch(in)

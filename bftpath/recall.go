@@ -1,6 +1,7 @@
 package bftpath
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/deliberd/deliberd/pbft"
@@ -26,7 +27,7 @@ func (l *loop) recall(items []item) error {
 func (l *loop) recallItem(it item) error {
 	switch it.kind {
 	case itemFrame:
-		f, err := pbft.DecodeFrame(it.data)
+		f, err := pbft.DecodeFrame(bytes.Clone(it.data)) // it.data is part of the whole file's text
 		if err != nil {
 			return err
 		}

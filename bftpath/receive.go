@@ -1,6 +1,8 @@
 package bftpath
 
 import (
+	"slices"
+
 	"github.com/deliberd/deliberd/machine"
 	"github.com/deliberd/deliberd/pbft"
 )
@@ -57,6 +59,9 @@ func (l *loop) sort(a *arrival) *epochCommittee {
 	return wanted
 }
 
+// waits reports whether votes of the instance are kept for its start.
+func (l *loop) waits(key pbft.Digest) bool { return l.instances[key] == nil && !l.buried(key) }
+
 func (l *loop) buried(key pbft.Digest) bool {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
@@ -74,7 +79,7 @@ func (l *loop) verify(c *epochCommittee, arrivals []*arrival) {
 	l.count(func(s *Stats) { s.Verified += uint64(len(frames)) })
 	for i, a := range at {
 		if errs[i] != nil {
-			l.d.log.Warn("a frame is refused", "peer", a.peer, "err", errs[i])
+			l.refuse("a frame is refused", a.peer, errs[i])
 			continue
 		}
 		a.verified = &verified[i]
@@ -95,7 +100,7 @@ func (l *loop) step(peer string, v pbft.Verified) {
 			continue
 		}
 		if err := in.engine.StepVote(v, i); err != nil && !ordinary(err) {
-			l.d.log.Warn("a vote is refused", "peer", peer, "instance", in.engine.Instance().ID, "phase", votes[i].Phase, "view", votes[i].View, "err", err)
+			l.refuse("a vote is refused", peer, err, "instance", in.engine.Instance().ID, "phase", votes[i].Phase, "view", votes[i].View)
 		}
 		l.touch(in)
 	}
@@ -137,11 +142,23 @@ func (e *early) keep(a *arrival) (dropped int) {
 
 // take removes and returns the frames that hold a vote of the instance.
 func (e *early) take(key pbft.Digest) []*arrival {
+	return e.remove(func(f *pbft.Frame) bool { return f.Holds(key) })
+}
+
+// forget removes the frames that hold a vote of the instance and none of one
+// that others still wait for.
+func (e *early) forget(key pbft.Digest, waits func(pbft.Digest) bool) {
+	e.remove(func(f *pbft.Frame) bool {
+		return f.Holds(key) && !slices.ContainsFunc(f.Votes(), func(v pbft.Vote) bool { return v.Key != key && waits(v.Key) })
+	})
+}
+
+func (e *early) remove(which func(*pbft.Frame) bool) []*arrival {
 	var out []*arrival
 	for _, list := range e.of {
 		kept := list.frames[:0:0]
 		for _, a := range list.frames {
-			if !a.frame.Holds(key) {
+			if !which(a.frame) {
 				kept = append(kept, a)
 				continue
 			}

@@ -49,8 +49,13 @@ func (n *Node) instance(round string, generation, epoch uint64) pbft.Instance {
 	return pbft.Instance{Protocol: pbft.Protocol, Genesis: n.cluster, Generation: generation, Epoch: epoch, Purpose: deliberation.Purpose, ID: round}
 }
 
-// contestAll takes part in every frozen round of the state, after a restart.
+// contestAll takes part in every frozen round of the state, after a restart or
+// when the state has been fetched, and forgets those that ended meanwhile.
 func (n *Node) contestAll() error {
+	var begun []pbft.Instance // before the state is read: each was frozen in it
+	if n.bft != nil {
+		begun = n.bft.Instances()
+	}
 	var frozen []deliberation.FrozenRound
 	err := n.store.View(func(tx machine.Tx) error {
 		own, _, err := n.fsm.View(tx, deliberation.Name)
@@ -62,6 +67,11 @@ func (n *Node) contestAll() error {
 	})
 	if errors.Is(err, fsm.ErrNoGenesis) {
 		return nil
+	}
+	for _, in := range begun {
+		if !slices.ContainsFunc(frozen, func(r deliberation.FrozenRound) bool { return n.instance(r.Round, r.Generation, r.Epoch) == in }) {
+			n.bft.Forget(in)
+		}
 	}
 	for _, r := range frozen {
 		if err := n.contest(r); err != nil { // this round's own trouble: the others go on

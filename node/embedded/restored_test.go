@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -107,4 +108,50 @@ func TestAProofFromAnotherClusterAccusesNobodyHere(t *testing.T) {
 	if got := l.guilty(0); got != "" {
 		t.Errorf("it accuses %s", got)
 	}
+}
+
+func TestARoundThatEndsWhileAVoterIsAwayIsForgottenWhenItFetchesTheState(t *testing.T) {
+	back := &progress{}
+	l := newLab(t, short(), func(i int, c *node.Config) {
+		if i == 0 {
+			c.OnProgress = back.note
+		}
+	})
+	const mute, late = 2, 3
+	journal := filepath.Join(l.dir(mute), "signed.pbft")
+	l.must(l.Kill(mute))
+	l.must(os.Rename(journal, journal+".away"))
+	l.must(l.Revive(l.ctx, mute))
+	l.must(l.Kill(late))
+	l.await("a leader", func() bool { return l.status(l.Node(0)).Ready })
+	round := l.freeze(l.urls[0], l.urls[1])
+	in := pbft.Instance{Protocol: pbft.Protocol, Genesis: l.Operator().Cluster, Epoch: l.status(l.Node(0)).Epoch, Purpose: deliberation.Purpose, ID: round}
+	key := in.Key()
+	l.await("node 1's vote", func() bool { return bytes.Contains(l.read(0, "signed.pbft"), key[:]) })
+	l.must(l.Kill(0))
+	l.must(l.Kill(mute))
+	l.must(os.Rename(journal+".away", journal))
+	l.must(l.Revive(l.ctx, mute))
+	l.must(l.Revive(l.ctx, late))
+	l.verdict(l.urls[1], round)
+	l.write(100, l.urls[1:]...).wait()
+	for i := 1; i < 4; i++ {
+		l.cutLog(i)
+	}
+	kept := l.status(l.Node(1)).AppliedIndex / 2
+	l.must(l.Revive(l.ctx, 0))
+	l.agree(l.living()...)
+	l.byState(back, "node 1", kept)
+	l.must(l.Kill(0)) // a clean end stores what waits for company
+	forgotten := append([]byte{4, 0, 0, 0, 32}, key[:]...)
+	if !bytes.Contains(l.read(0, "signed.pbft"), forgotten) {
+		t.Error("node 1 goes on with a round that has ended")
+	}
+}
+
+func (l *lab) read(i int, name string) []byte {
+	l.Helper()
+	text, err := os.ReadFile(filepath.Join(l.dir(i), name))
+	l.must(err)
+	return text
 }

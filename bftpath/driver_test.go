@@ -187,8 +187,23 @@ func journalItems(t *testing.T, path string, node int) []item {
 // votes for one slot.
 func oneVotePerSlot(t *testing.T, path string, node int) {
 	t.Helper()
-	said, votes := map[string]pbft.Vote{}, 0
-	for _, it := range journalItems(t, path, node) {
+	said := map[string]pbft.Vote{}
+	for _, v := range votesIn(t, journalItems(t, path, node)) {
+		slot := fmt.Sprint(v.Key, v.View, v.Phase)
+		if o, ok := said[slot]; ok && o.Hash() != v.Hash() {
+			t.Errorf("two votes for one slot: %+v and %+v", o, v)
+		}
+		said[slot] = v
+	}
+	if len(said) == 0 {
+		t.Error("the journal holds no vote")
+	}
+}
+
+// votesIn are the votes of the frames among items, in order.
+func votesIn(t *testing.T, items []item) (votes []pbft.Vote) {
+	t.Helper()
+	for _, it := range items {
 		if it.kind != itemFrame {
 			continue
 		}
@@ -196,18 +211,9 @@ func oneVotePerSlot(t *testing.T, path string, node int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range f.Votes() {
-			votes++
-			slot := fmt.Sprint(v.Key, v.View, v.Phase)
-			if o, ok := said[slot]; ok && o.Hash() != v.Hash() {
-				t.Errorf("two votes for one slot: %+v and %+v", o, v)
-			}
-			said[slot] = v
-		}
+		votes = append(votes, f.Votes()...)
 	}
-	if votes == 0 {
-		t.Error("the journal holds no vote")
-	}
+	return votes
 }
 
 func TestAFailedWriteEndsSigningAndNothingUnstoredIsSent(t *testing.T) {

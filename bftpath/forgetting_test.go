@@ -156,17 +156,8 @@ func TestVotesThatWaitAreNotSignedOnceTheirInstanceIsForgotten(t *testing.T) {
 	d.loop.work()
 	d.loop.landed(nil)
 	var signed []pbft.Digest
-	for _, it := range (<-d.flusher.work).items {
-		if it.kind != itemFrame {
-			continue
-		}
-		f, err := pbft.DecodeFrame(it.data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range f.Votes() {
-			signed = append(signed, v.Key)
-		}
+	for _, v := range votesIn(t, (<-d.flusher.work).items) {
+		signed = append(signed, v.Key)
 	}
 	if want := []pbft.Digest{testInstance("y").Key()}; !slices.Equal(signed, want) {
 		t.Errorf("signed for %v, expected %v", signed, want)

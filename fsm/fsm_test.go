@@ -88,6 +88,9 @@ func (c counter) React(tx machine.Tx, _ machine.Ctx, e machine.Event) ([]machine
 	if c.name != "b" || e.Type != "a.added" {
 		return nil, nil
 	}
+	if data, ok := e.Data.(map[string]any); ok && data["n"] == uint64(17) {
+		return nil, machine.Refuse("superstitious", "", "17")
+	}
 	total, err := sum(tx)
 	if err != nil {
 		return nil, err
@@ -261,6 +264,15 @@ func TestARefusalDropsItsWritesAndIsRepeatedWithItsCode(t *testing.T) {
 	r.wantCode(again, "unlucky")
 	if again.Answers[0].Refusal.Data["n"] == nil {
 		t.Fatal("the repeated refusal lost its data")
+	}
+}
+
+func TestARefusalByWhoeverReactsLeavesNeitherWritesNorEvents(t *testing.T) {
+	r := newRig(t)
+	out := r.apply(r.action("ann", r.id(r.now), map[string]int{"n": 17}))
+	r.wantCode(out, "superstitious")
+	if r.sum("a") != "0" || r.sum("b") != "0" || len(out.Records) != 1 {
+		t.Fatalf("sums %s and %s, %d leaves", r.sum("a"), r.sum("b"), len(out.Records))
 	}
 }
 

@@ -88,6 +88,25 @@ func TestDamageBeforeTheLastRecordIsCorruption(t *testing.T) {
 	})
 }
 
+func TestEveryBitOfADurableRecordCounts(t *testing.T) {
+	first := []item{{itemFrame, bytes.Repeat([]byte{7}, 100)}, {itemForgotten, make([]byte, 32)}}
+	one := appendRecord(header(testPub, 99), 99, 1, first)
+	length := recordHead + len(first)*5 + 100 + 32 // and then zeros
+	text := appendRecord(bytes.Clone(one), 99, 2, []item{{itemGuilt, []byte("proof")}})
+	for at := headerBytes; at < headerBytes+length; at++ {
+		for bit := range 8 {
+			hurt := bytes.Clone(text)
+			hurt[at] ^= 1 << bit
+			if items, _, _, err := parse(99, hurt); !errors.Is(err, ErrJournalCorrupt) {
+				t.Fatalf("bit %d of byte %d changed before a whole record: %d items, %v", bit, at, len(items), err)
+			}
+			if items, next, _, err := parse(99, hurt[:len(one)]); err != nil || len(items) != 0 || next != 1 {
+				t.Fatalf("bit %d of byte %d changed in the last record: %d items, %v", bit, at, len(items), err)
+			}
+		}
+	}
+}
+
 func TestAJournalGivesBackWhatWasAppendedAlsoAfterRewriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, items, err := openJournal(path, testPub, true)

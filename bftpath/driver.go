@@ -201,10 +201,9 @@ func (d *Driver) StartInstance(instance pbft.Instance, committee machine.Committ
 	if d.forgotten.holds(key) {
 		return fmt.Errorf("%w: %s %s", ErrForgotten, instance.Purpose, instance.ID)
 	}
-	if known, ok := d.started[key]; ok {
-		before := known.digest
-		if before != digest {
-			return fmt.Errorf("%w: %s %s was started with digest %s, now %s", ErrConflict, instance.Purpose, instance.ID, before, pbft.Digest(digest))
+	if before, ok := d.started[key]; ok {
+		if before.digest != digest {
+			return fmt.Errorf("%w: %s %s was started with digest %s, now %s", ErrConflict, instance.Purpose, instance.ID, before.digest, pbft.Digest(digest))
 		}
 		return nil
 	}

@@ -95,7 +95,7 @@ func (c *Committee) Sign(d Domain, signer int, votes []Vote, key ed25519.Private
 
 // frameSize is how long a frame's encoding is.
 func frameSize(d Domain, votes []Vote) int {
-	size := 2 + len(appendDomain(nil, d)) + 2 + 1 + len(Signature{})
+	size := 2 + 1 + len(d.Protocol) + 1 + len(d.Genesis) + 16 + 2 + 1 + len(Signature{})
 	for i := range votes {
 		size += voteBytes + 4 + len(votes[i].Proof)
 	}

@@ -37,6 +37,15 @@ func proofsIn(f *testing.F, frames [][]byte) (prepared, newViews [][]byte) {
 	return prepared, newViews
 }
 
+// malformed reports whether a decoder refused, which it does with that code only.
+func malformed(t *testing.T, err error) bool {
+	t.Helper()
+	if err != nil && codeOf(err) != CodeMalformed {
+		t.Fatalf("refused with %v", err)
+	}
+	return err != nil
+}
+
 func FuzzDecode(f *testing.F) {
 	frames, certificate, prepared := samples(f)
 	addMutable(f, append(frames, certificate, prepared)...)
@@ -60,10 +69,7 @@ func FuzzDecodeFrame(f *testing.F) {
 	committee := testCommittee(testKeys(4), 1)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		frame, err := DecodeFrame(b)
-		if err != nil {
-			if codeOf(err) != CodeMalformed {
-				t.Fatalf("refused with %v", err)
-			}
+		if malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(frame.Encode(), b) {
@@ -87,10 +93,7 @@ func FuzzDecodeCertificate(f *testing.F) {
 	committee := testCommittee(testKeys(4), 1)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		cert, err := DecodeCertificate(b)
-		if err != nil {
-			if codeOf(err) != CodeMalformed {
-				t.Fatalf("refused with %v", err)
-			}
+		if malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(cert.Encode(), b) {
@@ -110,10 +113,7 @@ func FuzzDecodePrepared(f *testing.F) {
 	in := testInstance(committee, "round")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := DecodePrepared(b)
-		if err != nil {
-			if codeOf(err) != CodeMalformed {
-				t.Fatalf("refused with %v", err)
-			}
+		if malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(p.Encode(), b) {
@@ -136,10 +136,7 @@ func FuzzDecodeNewView(f *testing.F) {
 	in := testInstance(committee, "round")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		nv, err := DecodeNewView(b)
-		if err != nil {
-			if codeOf(err) != CodeMalformed {
-				t.Fatalf("refused with %v", err)
-			}
+		if malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(nv.Encode(), b) {
@@ -161,10 +158,7 @@ func FuzzDecodeGuilt(f *testing.F) {
 	addMutable(f, claim.Encode(), commit.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := DecodeGuilt(b)
-		if err != nil {
-			if codeOf(err) != CodeMalformed {
-				t.Fatalf("refused with %v", err)
-			}
+		if malformed(t, err) {
 			return
 		}
 		if !bytes.Equal(g.Encode(), b) {

@@ -18,11 +18,7 @@ const (
 
 // Encode writes a frame.
 func (f *Frame) Encode() []byte {
-	size := 128 + len(f.domain.Genesis)
-	for i := range f.votes {
-		size += voteBytes + 4 + len(f.votes[i].Proof)
-	}
-	b := append(make([]byte, 0, size), wireVersion, kindFrame)
+	b := append(make([]byte, 0, frameSize(f.domain, f.votes)), wireVersion, kindFrame)
 	b = appendDomain(b, f.domain)
 	b = binary.BigEndian.AppendUint16(b, uint16(f.signer))
 	b = append(b, byte(len(f.votes)))

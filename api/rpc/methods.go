@@ -51,8 +51,8 @@ type own struct {
 func (h *Handler) own() []own {
 	return []own{
 		{"agent.inbox", "List what I am asked now, or wait for a change.", bearerAuth, inboxSchema, h.inbox},
-		{"cluster.guilt", "List the proofs of two votes in one slot that this node holds against voters.", bearerAuth, emptySchema, h.guilt},
-		{"cluster.peers", "List the nodes this node knows.", bearerAuth, emptySchema, h.peers},
+		{"cluster.guilt", "List the proofs of two votes in one slot that this node holds against voters.", bearerAuth, emptySchema, readsNode(h, h.cfg.Backend.Guilt)},
+		{"cluster.peers", "List the nodes this node knows.", bearerAuth, emptySchema, readsNode(h, h.cfg.Backend.Peers)},
 		{"cluster.status", "Describe this node and its view of the cluster.", noAuth, emptySchema, h.status},
 		{"rpc.discover", "List the methods as an OpenRPC document.", noAuth, emptySchema, h.discover},
 	}
@@ -96,24 +96,17 @@ func (h *Handler) query(ctx context.Context, c call) (any, error) {
 	return h.cfg.Backend.Query(ctx, c.Method, principal, params, stale)
 }
 
-func (h *Handler) guilt(ctx context.Context, c call) (any, error) {
-	if _, err := h.reader(ctx, c); err != nil {
-		return nil, err
+// readsNode is a read of what this node itself knows, which takes no params.
+func readsNode[T any](h *Handler, read func(context.Context) (T, error)) method {
+	return func(ctx context.Context, c call) (any, error) {
+		if _, err := h.reader(ctx, c); err != nil {
+			return nil, err
+		}
+		if err := decode(c.Params, &struct{}{}); err != nil {
+			return nil, err
+		}
+		return read(ctx)
 	}
-	if err := decode(c.Params, &struct{}{}); err != nil {
-		return nil, err
-	}
-	return h.cfg.Backend.Guilt(ctx)
-}
-
-func (h *Handler) peers(ctx context.Context, c call) (any, error) {
-	if _, err := h.reader(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := decode(c.Params, &struct{}{}); err != nil {
-		return nil, err
-	}
-	return h.cfg.Backend.Peers(ctx)
 }
 
 func (h *Handler) status(ctx context.Context, c call) (any, error) {

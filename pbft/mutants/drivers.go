@@ -134,8 +134,8 @@ var drivers = []Mutant{
 	},
 	{
 		Name: "driver-changes-its-mind", Breaks: "An instance may be started again with another digest.",
-		Edits: []Edit{{driverGo, `		if before != digest {
-			return`, `		if before.IsZero() {
+		Edits: []Edit{{driverGo, `		if before.digest != digest {
+			return`, `		if before.digest.IsZero() {
 			return`}},
 	},
 	{
